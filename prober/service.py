@@ -1,10 +1,10 @@
-"""The service: the only place where everything is put together. What the parts do stands in their own rooms.
+"""The service: the only module that connects all parts.
 
 async with Service(config, environ, version) as service:
     ...  # probes run on their schedules; the API asks `service` what there is to see
 
-It starts the embedded server if a target is `embedded`, connects to every target from every vantage, and lets the scheduler start a run
-per probe instance at a time. Leaving it stops the schedule, waits a moment for the runs under way, and lets go of everything.
+It starts the embedded server if a target is `embedded`, connects to every target from every vantage, and lets the scheduler start a run per
+probe instance at a time. Leaving it stops the schedule, waits a moment for the runs under way, and closes everything.
 
 With a file it follows that file: another configuration is applied while everything goes on.
 """
@@ -65,7 +65,7 @@ TICK_S: Final = 0.25
 AGE_S: Final = 1.0
 PREPARE_TIMEOUT_S: Final = 3.0
 HEARTBEAT_S: Final = 5.0
-"""How often the status store is told how everything stands when nothing changes; else within `TICK_S` of a change."""
+"""Interval of heartbeats to the status store; after a change one follows within `TICK_S`."""
 
 _log = logging.getLogger(__name__)
 
@@ -325,7 +325,7 @@ class Service:
             await self._tidy()
 
     async def _tidy(self) -> None:
-        """Lets go of what belongs to probe instances that are gone, and at which nothing goes on any more."""
+        """Closes the connections of probe instances that are gone and have no run under way."""
         used = self._assignments.used
         for series, around in tuple(self._surroundings.items()):
             here = [open_probe for open_probe in used if open_probe.probe_instance.target.series == series]

@@ -303,7 +303,7 @@ class BacklogTracker:
         self._retain(event.key, event.message_id, message)
         self._forget_if_empty(event.key, key)
 
-    # --- what makes messages pending again, or nobody knows --------------------------------------------------------------------
+    # --- pending again, or unknown --------------------------------------------------------------------------------------------
 
     def _sought(self, event: Sought) -> None:
         """Write everything off, then bring back what was sent since the time of a seek back."""

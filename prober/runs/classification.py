@@ -39,7 +39,7 @@ class Latency(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """One event of a run as everybody hears of it.
+    """One event of a run, with its classification.
 
     kind       of a delivery; None for any other event, and for a delivery of which it is not known any more whether it came before.
     latency    of a confirmation or a delivery; None where it shows none.
@@ -55,7 +55,7 @@ class Observation(NamedTuple):
 class Classifier:
     """Classifies the events of one run, in order. What it remembers is bounded: its keys, what is outstanding, and ids of messages.
 
-    Latencies of deliveries are those on the first subscription of the run; on any other only what came before is told.
+    Latencies of deliveries are those on the first subscription of the run; on any other subscription only repeated deliveries are reported.
 
     untold      deliveries of which it is not known any more whether they came before.
     attempts    publishes that were tried; a message counts each time.
@@ -99,9 +99,9 @@ class Classifier:
         return sum(1 for key, _ in self._undelivered.keys() - self._unconfirmed.keys() if key in keys)
 
     def undecided(self, overdue_keys: Container[str] = frozenset()) -> dict[Indicator, int]:
-        """What is under way, of which nobody knows what will become: attempts without an answer, messages that did not come.
+        """The undecided: attempts without an answer, messages without a delivery.
 
-        Without those on `overdue_keys`, which are too late whatever will become of them.
+        Without those on `overdue_keys`, which are too late whatever their end.
         """
         return {
             Indicator.PUBLISH_AVAILABILITY: self._unanswered.total(),

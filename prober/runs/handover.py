@@ -75,7 +75,10 @@ class CheckpointsInMemory:
 
 
 class RunHandover:
-    """The handover of one run (`prober.probes.handover`). `problem`: why nobody knows what waits."""
+    """The handover of one run (`prober.probes.handover`).
+
+    `problem`: why the waiting messages are unknown.
+    """
 
     lasts = True
 

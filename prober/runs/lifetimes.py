@@ -13,13 +13,15 @@ from prober.slo.objectives import DAY_S
 RENEWED_AFTER_S: Final = 6 * 3600.0
 RENEWED_AT_LATEST_S: Final = 18 * 3600.0
 ABANDONED_AFTER_S: Final = 24 * 3600.0
-"""What is so old nobody uses any more, however its runs ended: it was renewed long before."""
+"""A resource of this age is unused, however its runs ended: it was renewed long before."""
 LASTING: Final = "lasting"
 """What the names of topics and subscriptions end with, before the part that changes, that stay for days."""
 
 
 class Lifetime(NamedTuple):
-    """When topics and subscriptions are renewed if nothing is pending there, when in any case, and when nobody can use them any more.
+    """Ages at which topics and subscriptions are renewed or count as unused.
+
+    They are renewed earlier if nothing is pending there, and later in any case.
 
     Times in seconds since they were made. `stays`: they are not deleted when the process ends, nor made again while it goes on.
     """
@@ -57,7 +59,7 @@ def made_at(name: str) -> float | None:
 
 
 def is_abandoned(name: str, now: float) -> bool:
-    """Whether something of ours is so old that nobody can be using it any more."""
+    """Whether a resource of ours is so old that no prober can be using it any more."""
     made = made_at(name)
     lifetime = LONG if _LASTING_NAME.fullmatch(name) else USUAL
     return made is not None and now - made > lifetime.abandoned_after_s

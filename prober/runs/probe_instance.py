@@ -46,7 +46,7 @@ class ProbeInstance:
     """One probe on one target from one vantage, as it is configured.
 
     endpoint       where the target is, as text.
-    promise        the promise under test, in one sentence.
+    promise        the guarantee under test, in one sentence.
     topic, subscription   full names of what its runs use; the first one of several subscriptions.
     schedule       when it runs, as text; `interval_s` is the longest time between the starts of two runs.
     part           which part of the probe's keys it has, such as `2/4`; empty if they are not divided.
@@ -82,11 +82,11 @@ class Target:
     """A project of a service, reached through one vantage. `rules` are the bounds for that vantage.
 
     act_timeout_s   how long the experiment itself may take.
-    drain_s         how long a run waits at most for what is owed.
-    quiet_s         how long it waits for that since something came last: by then every deadline has passed.
+    drain_s         how long a run waits at most for pending messages.
+    quiet_s         how long it waits for them since the last delivery: by then every deadline has passed.
     part            which part of the keys is probed, such as `2/4`; empty if they are not divided.
     seek_settles_s  how long after a seek it may still deliver as before it.
-    publish_region  the region that is published in, empty if nobody knows; `peer_region` at its other endpoint.
+    publish_region  the region that is published in, empty if unknown; `peer_region` at its other endpoint.
     """
 
     name: str

@@ -1,7 +1,9 @@
-"""One order of events: whatever a run does or sees becomes an event here, before anything that follows from it happens.
+"""The recorder of a run: one order of all its events.
 
-A `Recording` belongs to one run. Every event is stamped with the monotonic clock, numbered by its place, given to the checker and to
-whoever else listens, and kept for the evidence. Recording is synchronous and happens on the event loop, so there is one order.
+Each action and each observation becomes an event before any consequence of it happens.
+
+A `Recording` belongs to one run. Every event is stamped with the monotonic clock, numbered by its place, given to the checker and to the
+other listeners, and kept for the evidence. Recording is synchronous and happens on the event loop, so there is one order.
 
 The rule that everything rests on: *a delivery is recorded before its acknowledgement can be sent, and an acknowledgement before it is
 sent.* Otherwise an acknowledged but unrecorded message would look skipped.
@@ -18,8 +20,8 @@ shows that. The loop *lags* from the last tick in time before such a one until t
 catch up on. How long that was within a measurement is what the lag may have added to it: in the rest of that time whatever came was taken
 at once.
 
-Nothing is taken back: what is said about a measurement rests on what is known when it ends. A single pause that no tick shows is shorter
-than `TICK_S + LAG_MAX_S`, which is less than every threshold that holds by default.
+Nothing is taken back: the classification of a measurement rests on the data at its end. A single pause that no tick shows is shorter than
+`TICK_S + LAG_MAX_S`, which is less than every threshold that holds by default.
 """
 
 from __future__ import annotations
@@ -126,7 +128,7 @@ class Recording:
         self._answer_due_t = inf
 
     def listen(self, listener: Listener) -> None:
-        """Lets one more listener hear what follows."""
+        """Adds a listener for the events that follow."""
         self._listeners.append(listener)
 
     def now(self) -> float:
@@ -134,7 +136,10 @@ class Recording:
         return self._clock()
 
     def tick(self) -> float:
-        """Says that the event loop runs; how late that is, in seconds, if it was to be said every `TICK_S`."""
+        """Notes a tick of the event loop.
+
+        Returns how late the tick is, in seconds, if ticks are due every `TICK_S`.
+        """
         now = self._clock()
         self._notice_silence(now, self.events_seen)
         self._silence_ends_t = now + TICK_S + PAUSE_MAX_S
@@ -152,7 +157,9 @@ class Recording:
         self._answer_due_t = now + LIVENESS_CHECK_S + ANSWER_MAX_S
 
     def record(self, event: Event) -> DeliveryKind | None:
-        """Judges and classifies an event, tells the listeners, and keeps it as long as there is room; returns what kind of delivery it is.
+        """Judge and classify an event, pass it to the listeners, and keep it.
+
+        It is kept while the bounds allow. Returns the kind of the delivery.
 
         After `finish` it does nothing.
         """
@@ -215,7 +222,7 @@ class Recording:
 
     @property
     def undecided(self) -> Mapping[Indicator, int]:
-        """What is under way, of which nobody knows what will become, by what it would count for."""
+        """The undecided, by what it would count for."""
         return self._classifier.undecided(self._overdue_on_first)
 
     @property

@@ -1,8 +1,10 @@
-"""Topics and subscriptions of the runs of a probe instance: this process made them, and nobody else uses them.
+"""Topics and subscriptions of the runs of a probe instance.
 
-Two probers can never take each other's messages, and a prober that was killed leaves nothing behind that could hold up its successor.
-What is left behind lies around instead. So they are made anew every few hours, once nothing is owed on the old ones;
-what carries our label and was made much longer ago belongs to nobody who is still alive, and is swept away (`sweeping`).
+This process made them, and no other process uses them.
+
+Two probers can never take each other's messages, and a prober that was killed leaves nothing behind that could hold up its successor. The
+old resources stay instead. So they are replaced every few hours, once no message is pending on the old ones. Resources with our label that
+are much older belong to no living prober, and are deleted (`sweeping`).
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ class Provisioner:
         now: Callable[[], float] = wall_s,
     ) -> None:
         """`name`: what the names of topics and subscriptions begin with, after `okp-`. What does not last is deleted after a run, and the
-        next run has new ones. `subscriptions`: what the experiment needs; the first one has no name. `topic`: the full name of one that is
-        somebody else's, instead of one of our own.
+        next run has new ones. `subscriptions`: what the experiment needs; the first one has no name. `topic`: the full name of another
+        owner's topic, instead of one of our own.
         """
         self.names = names_in_metrics(name, subscriptions)
         """What its judged subscriptions are called in metrics; the first is that of its topic."""
@@ -78,7 +80,7 @@ class Provisioner:
 
     @property
     def backlogs(self) -> dict[str, Backlog]:
-        """What is owed on each subscription that is judged right now, by its name in metrics."""
+        """The pending messages of each subscription that is judged now, by its name in metrics."""
         now = monotonic_s()
         return {name: tracker.backlog(now) for name, tracker in zip(self.names, self._trackers, strict=True)}
 
@@ -104,12 +106,12 @@ class Provisioner:
                 await self.leave(admin)
 
     def run_ended(self, *, passed: bool, written_off: int = 0) -> None:
-        """After a run that did not pass they are looked at again. Old ones are left for new ones as soon as no message is pending there,
-        very old ones in any case: others would take them for abandoned. `written_off`: messages that the run left there.
+        """Check them again after a run that did not pass. Old ones are left for new ones as soon as no message is pending there, very old
+        ones in any case: others would take them for abandoned. `written_off`: messages that the run left there.
 
-        So are push subscriptions with messages. Until the next run no endpoint takes them, so the service waits longer from try to try,
-        up to a minute, and may not try at all during that run. Messages that the service is late with stay pending until the
-        subscription is deleted, at the beginning of the next run.
+        So are push subscriptions with messages. Until the next run no endpoint takes them, so the service backs off, up to a minute, and
+        may not try during that run. Messages that the service is late with stay pending until the subscription is deleted, at the beginning
+        of the next run.
         """
         if not self._lasting:
             self._move()

@@ -64,7 +64,7 @@ class RunResult:
     checks      good, bad and undecided per indicator that counts messages or redeliveries; of availability, only what was never sent.
     durations   latencies, and the age of the oldest unacknowledged message as it was once a second; indicators without any are missing.
     figures     what its probe measured once; those that it could not measure are missing.
-    clock_offset_s   what to add to the times of its findings to get seconds since 1970; None: nobody knows any more.
+    clock_offset_s   what to add to the times of its findings to get seconds since 1970; None: no longer known.
     unreachable   the target could not be reached when the run ended, or had to end.
     internal_error   it ended by a mistake of ours, which says nothing about the target.
     """

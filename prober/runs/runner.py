@@ -1,12 +1,10 @@
 """A run: prepare, act, drain, judge.
 
-*Prepare* makes sure of the topic and the subscription (`resources`). *Act* is the probe. *Drain* waits until
-nothing is owed any more, or until every deadline has passed, so that silence means something. *Judge* settles what is on hold and gives
-the verdict.
+*Prepare* makes sure of the topic and the subscription (`resources`). *Act* is the probe. *Drain* waits until no message is pending, or
+until every deadline has passed, so that a missing message is evidence. *Judge* settles what is on hold and gives the verdict.
 
-The verdict is three-valued. FAIL needs a finding. UNKNOWN says why: something is still owed, the experiment never met the situation
-that it is about, the target could not be reached, or we made a mistake ourselves; none of that is held
-against the service, and none is called health.
+The verdict is three-valued. FAIL needs a finding. UNKNOWN has a reason: messages are still pending, the experiment never met the situation
+that it is about, the target could not be reached, or an internal error occurred. None of these counts for or against the service.
 """
 
 from __future__ import annotations
@@ -86,11 +84,14 @@ class Run:
         """Whether the run ended because an administration call had no answer in time, or an error of the target's own."""
 
     def listen(self, listener: Listener) -> None:
-        """Lets somebody hear every event of the run, and what the checker found with it."""
+        """Adds a listener for every event of the run, with the findings of the checker."""
         self.recording.listen(listener)
 
     def begin(self, instance: ProbeInstance, sinks: Iterable[RunSink]) -> None:
-        """Tells sinks that the run begins; each hears its events and its end. To be called before `carry_out`."""
+        """Opens the run at the sinks; each receives its events and its end.
+
+        To be called before `carry_out`.
+        """
         self._interval_s = instance.interval_s
         begun = RunBegun(self.run_id, instance, self._rules, wall_s(), self._seed)
         for sink in sinks:
@@ -101,9 +102,11 @@ class Run:
     async def carry_out(
         self, lagged: Callable[[float], None] = lambda _late_s: None, counts: Callable[[], bool] = lambda: True
     ) -> RunResult:
-        """Runs. Raises nothing but cancellation: what goes wrong is part of the result.
+        """Carry out the run.
 
-        `lagged` is told how late each tick was. `counts` is asked at the end whether the run counts; the sinks are told.
+        Raises nothing but cancellation: errors are part of the result.
+
+        `lagged` is called with the lateness of each tick. `counts` decides at the end whether the run counts; the sinks receive the answer.
         """
         started_at, started_t = wall_s(), monotonic_s()
         self._answered_t = started_t
@@ -250,7 +253,7 @@ class Run:
         return max(self._answered_t, self.recording.answered_t)
 
     def _runs_within(self, silent_s: float) -> int:
-        """How many runs were to begin while this one waited for an answer in vain."""
+        """How many runs were due while this one waited for an answer and got none."""
         return int(silent_s // self._interval_s) if silent_s > LIVENESS_CHECK_S + ANSWER_MAX_S else 0
 
     async def _is_alive(self) -> bool:
@@ -270,7 +273,10 @@ class Run:
         return True
 
     async def _drain(self) -> None:
-        """Waits until nothing is owed, or for as long as it takes every deadline to pass; then the history has ended."""
+        """Waits until no message is pending, or every deadline has passed.
+
+        Then the history has ended.
+        """
         recording = self.recording
         began_t = recording.now()
         while not recording.judge.stopped_because and not recording.judge.findings.failed:
@@ -332,7 +338,10 @@ class Run:
         )
 
     def _unsent(self, silent_s: float, *, trusted: bool) -> dict[Indicator, SliCounts]:
-        """What it did not send; and what those runs did not that were to begin while this one waited for an answer in vain."""
+        """The unsent messages of this run, and those of the runs that it delayed.
+
+        Delayed are the runs that were due while this one waited for an answer and got none.
+        """
         missed_runs = self._missed_runs + (self._runs_within(silent_s) if self._unreachable else 0)
         wanted = self._probe.messages(self._workload)
         missed = missed_runs * wanted
@@ -340,7 +349,7 @@ class Run:
 
 
 def _following(trackers: Mapping[str, BacklogTracker]) -> Listener:
-    """Who follows what is owed: what is published is owed on every subscription.
+    """The listener that follows backlogs: each publish is pending on all subscriptions.
 
     It does not know the run, or neither would be given back without a search for cycles.
     """

@@ -1,8 +1,8 @@
-"""The one way out of a run: whoever wants to hear of runs is a sink, and hears the beginning, every event and the end.
+"""The port for consumers of runs: a sink gets the beginning, all events, the end.
 
-Both ends are always told: the findings that only the end decides come with `ended`, and a run that is cut short ends too. All of it
-happens on the event loop; whoever has more to do than to note what was told does it in a thread of his own. What a listener raises is a
-mistake of ours: it is logged and counted, hears no more of the events, and harms neither the run nor the others.
+A sink always gets both: the findings that only the end decides come with `ended`, and a run that is cut short ends too. All calls happen on
+the event loop; a sink with more work than noting the data does it in its own thread. An exception of a listener is an internal error: it is
+logged and counted, the listener gets no further events, and neither the run nor the other listeners are affected.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class RunEnded:
     recorded    what the recorder kept.
     ended_at    seconds since 1970.
     counts      whether anything of it counts; under maintenance nothing does.
-    cut_short   it was cancelled: `result` says what was found until then. Of that counts what was proven, and it is not counted as a run.
-    undecided   what was under way, of which nobody knows what became of it, by what it would count for.
+    cut_short   it was cancelled: `result` contains the findings until then. Of these the proven ones count; it is not counted as a run.
+    undecided   publishes and messages whose end is unknown, by what they would count for.
     overdue     confirmed messages that were not received and passed their deadline; under maintenance these are undecided, too.
     measurements  durations that no event showed.
     unfollowed  messages whose backlog could not be followed since the last run, because there were too many.
@@ -94,7 +94,7 @@ class RunEnded:
 
 
 class RunListener(Protocol):
-    """Hears of one run; `event` for each event in order, and last `ended`, once."""
+    """Receives one run: `event` for each event in order, and last `ended`, once."""
 
     def event(self, seen: Observation) -> None:
         """The next event of the run. Must be quick: it delays what is measured."""
@@ -104,7 +104,10 @@ class RunListener(Protocol):
 
 
 class RunSink(Protocol):
-    """Wants to hear of runs."""
+    """A consumer of runs."""
 
     def begin(self, run: RunBegun) -> RunListener:
-        """A run begins; returns who hears of it. Must not raise: the run would not begin."""
+        """A run begins; returns its listener.
+
+        Must not raise: the run would not begin.
+        """

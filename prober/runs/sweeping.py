@@ -1,4 +1,6 @@
-"""What may be deleted of what probers have made: by the sweep of a prober, and by whoever cleans up a project.
+"""The resources of probers that may be deleted.
+
+Callers are the sweep of a prober, and the clean-up of a project.
 
 Ours is what carries our label and has a name as probers give it. The name says which prober made it and when. Whether a prober still uses
 it is known only where a status store says which probers live. Silence proves nothing: a prober whose store is down goes on probing. So
@@ -57,7 +59,7 @@ class CleanupBounds:
     """How far a clean-up goes.
 
     older_than_s  what is younger stays.
-    living        the probers that live, by name; None: nobody could be asked.
+    living        the probers that live, by name; None: unknown.
     in_use        delete what probers use, or may use, too.
     """
 

@@ -1,6 +1,6 @@
-"""Where and when this prober works: the configured probe instances, the probe loops of those that it has taken, and their schedule.
+"""The probe instances of this prober, their probe loops, and their schedule.
 
-A prober that shares its probe instances with nobody works at all of them, and follows what becomes of them (`Unshared`).
+A prober that does not share its probe instances runs every one of them, and follows their changes (`Unshared`).
 """
 
 from __future__ import annotations
@@ -165,7 +165,10 @@ class Assignments:
         yield from (f"the run of {name} is stuck" for name, probe_loop in self._loops.items() if probe_loop.stuck())
 
     def backlogs(self, target: tuple[str, str, str]) -> Mapping[str, Backlog]:
-        """What is owed on a target, by subscription. The target is named by what its series carry."""
+        """The pending messages on a target, by subscription.
+
+        The labels of its series identify the target.
+        """
         here = [probe_loop for probe_loop in self._loops.values() if probe_loop.open_probe.probe_instance.target.series == target]
         return {name: backlog for probe_loop in here for name, backlog in probe_loop.backlogs.items()}
 

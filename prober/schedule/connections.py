@@ -1,8 +1,8 @@
 """The connections to the targets: one for each target and vantage that is probed, and the embedded server if a target is that.
 
-One endpoint takes what all targets push; it is opened when the first one needs it. Whom it lets in depends on the target: the server in
-this process signs its tokens with a key of its own, Google with Google's. Whoever else is on a plain connection, such as Google's
-emulator, signs none: there everybody is let in who knows the name of a subscription, which has a random part.
+One endpoint takes what all targets push; it is opened when the first one needs it. The accepted tokens depend on the target: the server in
+this process signs its tokens with a key of its own, Google with Google's. Other servers on a plain connection, such as Google's emulator,
+sign none: their requests are accepted if they contain the name of a subscription, which has a random part.
 
 `endpoint_of` is for commands that probe a target once: what is `embedded` is started for as long as it takes.
 """
@@ -41,7 +41,10 @@ NO_ACCOUNT: Final = "push.service_account is not set: without its tokens anybody
 
 
 class Connections:
-    """Makes probe instances of probe instances. What it opened is open until it is closed, or nobody uses it any more."""
+    """Opens probe instances.
+
+    Its connections stay open until it is closed, or the last user has gone.
+    """
 
     def __init__(
         self,
@@ -51,7 +54,7 @@ class Connections:
         failed_at: Callable[[TargetSettings], CallFailed],
         pushes: PushReceivers,
     ) -> None:
-        """`failed_at`: who is told of the calls to a target that end with an error."""
+        """`failed_at`: the callback for the failed calls to a target."""
         self._environ, self._embedded, self._instance, self._failed_at = environ, embedded, instance, failed_at
         self._pushes = pushes
         self._resources = AsyncExitStack()
@@ -104,7 +107,10 @@ class Connections:
 
 
 class PushReceivers:
-    """Those of one prober; closes the endpoint when it is left. `counted` is told what became of each request."""
+    """Those of one prober; closes the endpoint when it is left.
+
+    `counted` is called with the outcome of each request.
+    """
 
     def __init__(
         self, settings: PushSettings, instance: str, counted: Callable[[PushOutcome], None] = lambda _outcome: None

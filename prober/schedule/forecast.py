@@ -1,8 +1,8 @@
-"""What the schedule of a configuration brings, before anything runs: what it costs, and how rare a fault may be that it still finds.
+"""Forecast of a schedule: its cost, and the rarest fault that it still finds.
 
 The cost is that of a month on the real service at list price, and whether the configuration allows that much.
 
-How rare a fault may be is said for each objective that a promise stands behind, by the chances that the probes plan
+The rarest fault is computed for each objective with a guarantee behind it, from the opportunities that the probes plan
 (`prober.core.chances`), over all that run on a target at the wire, as often as they are due. Through a client library there are fewer, or
 none: what it shows may be delayed without bound.
 """

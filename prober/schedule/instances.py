@@ -48,7 +48,7 @@ through it gets the time that is configured.
 """
 
 MESSAGE_RETENTION_S: Final = 7 * 86_400.0
-"""How long a subscription of ours keeps what nobody acknowledges; it is made so.
+"""How long a subscription of ours keeps unacknowledged messages.
 
 It is made without a retry policy, and with a dead-letter topic only for the probe that is about it: the rule `retry_backoff_max_s` is 0.
 """
@@ -87,7 +87,7 @@ class PlannedInstance:
 
     @property
     def foreign_topic(self) -> str:
-        """The full name of the topic of somebody else that is observed; empty if nothing is."""
+        """The full name of the observed topic of another owner; empty if nothing is observed."""
         return "" if self.settings.observe is None else self.settings.observe.topic_in(self.target.project)
 
     @property
@@ -108,7 +108,10 @@ class PlannedInstance:
         )
 
     def at(self, endpoint: Endpoint) -> Target:
-        """What a run there has to know. Of two endpoints whose regions nobody knows each has its own, unless they are one address."""
+        """The properties of the target for a run.
+
+        Of two endpoints whose regions are unknown each has its own, unless they are one address.
+        """
         deadlines, peer = self.settings.deadlines, endpoint.peer
         ack_deadline_s = self.settings.ack_deadline.total_seconds()
         patient = endpoint.secure or self.vantage is not Vantage.WIRE
@@ -127,8 +130,8 @@ class PlannedInstance:
         )
         if self.settings.observe is not None:
             rules = _of_others(rules, self.settings.observe, endpoint)
-        # A key may wait for another one that is acknowledged already, until that has certainly been applied; and for a response that
-        # holds it, until its lease has ended. That of a response that was lost begins before anybody knows of it.
+        # A key may wait for another one that is acknowledged already, until the acknowledgement has provably been applied; and for a
+        # response that holds it, until its lease has ended. The lease of a lost response begins before the loss is known.
         waits_s = (rules.ack_settled_s, rules.ack_deadline_s + DELIVERY_DELAY_MAX_S)
         responses = any(plan.mode is not Mode.STREAMING for plan in self.experiment.subscriptions)
         begun_s = ANSWERED_S + lost_s + (sum(waits_s) if responses else max(waits_s))
@@ -156,7 +159,7 @@ class PlannedInstance:
 
 
 def _of_others(rules: Rules, observe: Observe, endpoint: Endpoint) -> Rules:
-    """The bounds where others publish and nobody records what."""
+    """The bounds for a stream of other publishers without records."""
     if observe.publish_time_error is not None:
         error_s = observe.publish_time_error.total_seconds()
     else:
@@ -231,7 +234,10 @@ def is_same(one: PlannedInstance, other: PlannedInstance) -> bool:
 
 
 def _slo(name: str, slo: Slo, old: Slo | None, is_measured: Callable[[Objective], bool]) -> Slo | None:
-    """What holds under a name: the new promise if it is measured, else the old one, if there was one."""
+    """The setting in force under a name.
+
+    It is the new objective if it is measured, else the old one, if there was one.
+    """
     return slo if is_measured(slo.objective_named(name)) else old
 
 

@@ -1,6 +1,8 @@
-"""The user's own subscriptions: read again and again, beside the prober's own messages at the time of what was read.
+"""The user's own subscriptions, beside the prober's own messages.
 
-Reading never touches what is probed: it happens in a thread, ends after a while, and a failure is told and counted and changes nothing.
+They are read again and again, and compared at the time of each reading.
+
+Reading never touches what is probed: it happens in a thread, ends after a while, and a failure is reported and counted and changes nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +42,10 @@ _log = logging.getLogger(__name__)
 
 
 class OwnSubscriptions:
-    """Watches the subscriptions of a configuration; without any it does nothing. It is also a sink, which hears when runs received."""
+    """Watches the subscriptions of a configuration; without any it does nothing.
+
+    It is also a sink, to note when runs received messages.
+    """
 
     def __init__(
         self,
@@ -50,7 +55,10 @@ class OwnSubscriptions:
         metrics: Metrics,
         told: Callable[[tuple[OwnSubscriptionStatus, ...]], None],
     ) -> None:
-        """`backlogs`: what is owed on a target; `told`: is called with all statuses after each look. All on the event loop."""
+        """`backlogs`: the pending messages on a target.
+
+        `told`: is called with all statuses after each reading. All on the event loop.
+        """
         self._settings, self._backlogs, self._told = config.monitoring, backlogs, told
         self._metrics, self._health = metrics.own(), metrics.health
         self._named = {
@@ -173,7 +181,10 @@ class _Heard:
         self._ages, self._begun_at, self._others_publish = ages, begun_at, others_publish
 
     def event(self, seen: Observation) -> None:
-        """What is owed says more than one event; but of what others publish nobody knows that it is owed until it comes."""
+        """The pending messages show more than one event.
+
+        But messages of other publishers are known to be pending only when they come.
+        """
         if self._ages is None or not self._others_publish or seen.kind is not DeliveryKind.FIRST:
             return
         if isinstance(seen.event, Delivered) and isinstance(seen.event.publish_time, int):

@@ -134,7 +134,7 @@ class ProbeLoop:
 
     @property
     def backlogs(self) -> dict[str, Backlog]:
-        """What is owed right now, by subscription as metrics call it."""
+        """The pending messages, by subscription as metrics name it."""
         return self._provisioner.backlogs
 
     def age(self) -> None:
@@ -144,7 +144,10 @@ class ProbeLoop:
             self._running.recording.timings.took(Latency(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s))
 
     def count_slice(self) -> None:
-        """Counts a slice of time of each subscription for the objectives that are about time. What others are owed nobody knows."""
+        """Counts a slice of time of each subscription for the objectives about time.
+
+        The pending messages of other publishers are unknown.
+        """
         if self.open_probe.probe_instance.foreign_topic:
             return
         for backlog in self.backlogs.values():
@@ -174,7 +177,10 @@ class ProbeLoop:
         return self._running_since_t is not None and monotonic_s() - self._running_since_t > self.longest_s
 
     def maintenance(self) -> str | None:
-        """Why the target is under maintenance now, which may be empty; None: it is not. The live state hears of it."""
+        """The reason for the target's maintenance, perhaps empty; None: there is none.
+
+        The live state is updated.
+        """
         now = wall_s()
         window = self._maintenance_of(self.open_probe.probe_instance.target, datetime.fromtimestamp(now, UTC))
         reason = None if window is None else window.reason
@@ -217,7 +223,10 @@ class ProbeLoop:
         await self._provisioner.leave(self.open_probe.broker.admin)
 
     def _administered(self, operation: AdminOperation, latency_s: float, *, failed: bool) -> None:
-        """Whoever stood still may have missed the answer, so that the failure is perhaps the prober's own."""
+        """After a process pause the prober may have missed the answer.
+
+        So the failure is perhaps the prober's own.
+        """
         lagged_s = self._lagged_s(latency_s)
         self._calls[operation] += 1
         if failed:

@@ -73,7 +73,10 @@ apscheduler.executors.base.datetime = _SystemClock
 
 
 class ScheduleListener(Protocol):
-    """Who is told what the schedule asked for and what became of it. Called on the event loop; must not block or raise."""
+    """Callbacks for due runs and their outcomes.
+
+    Called on the event loop; must not block or raise.
+    """
 
     def expected(self, name: str) -> None:
         """The schedule asked for a run. It starts, unless `skipped` follows."""

@@ -1,14 +1,14 @@
-"""How several probers divide the probe instances among themselves, so that each is probed by one of them.
+"""Sharding: each probe instance is probed by one prober of a group.
 
-Each prober of a group holds a lease that says it is there, and one for each probe instance it works at. The members decide whose each probe
-instance is (`shares`), the same for all. A prober takes its own as soon as nobody holds it, and gives back another's as soon as its run has
-ended. The lease of a prober that was killed ends by itself, and the others take over.
+Each prober of a group holds a membership lease, and one lease for each probe instance it runs. The members determine the owner of each
+probe instance (`shares`), the same for all. A prober takes its own instances as soon as they are free, and gives back another's as soon as
+its run has ended. The lease of a prober that was killed ends by itself, and the others take over.
 
 A probe instance that changes hands is probed on a new topic, in a new epoch, so nothing of the old run can be taken for a fault.
 
-While the store cannot be reached everybody goes on with what it has, and for a moment after that nobody takes more, so that the others can
-renew what has ended meanwhile. A prober that could not ask since it started begins with everything after a while: probing twice costs
-messages, not probing at all may cost sleep.
+While the store cannot be reached each prober goes on with the instances it has. For a moment after that none takes more, so that the others
+can renew leases that have ended meanwhile. A prober that could not reach the store since it started takes all instances after a while:
+double probing only costs messages, while a fault on an instance without probing stays unknown.
 
 A store whose revision this program may not use is another matter: the other probers can use it and probe everything. A prober that finds
 an incompatible store keeps the probe instances whose leases it held, and takes no others, however long that lasts.
@@ -37,10 +37,12 @@ _log = logging.getLogger(__name__)
 
 
 def shares(instances: Collection[str], members: Collection[str]) -> dict[str, str]:
-    """Whose each probe instance is: rendezvous hashing, with nobody getting more than a fair share, rounded up.
+    """The owner of each probe instance, by rendezvous hashing.
 
-    The same for everybody who knows the same members, in any order; few move when a member joins or leaves. Without members and
-    with probe instances it raises ValueError.
+    No member gets more than a fair share, rounded up.
+
+    The result is the same for the same members, in any order; few instances move when a member joins or leaves. Without members and with
+    probe instances it raises ValueError.
     """
     most = -(-len(instances) // max(1, len(members)))
     load = dict.fromkeys(members, 0)
@@ -99,14 +101,16 @@ class ShardingMember:
         self.error, self.incompatible, self._is_alone = "", "", False
         self._begin((held - self._held - self._giving.keys()).intersection(self._instances))  # which may have changed meanwhile
         for instance in self._held - held:
-            self._end(instance)  # somebody else has it, who took it while the store could not be asked
+            self._end(instance)  # another prober took it while the store could not be reached
         for instance in (self._held & held) - mine:
             self._end(instance)
 
     def follow(self, instances: Sequence[str], changed: Collection[str], renew: Callable[[str], Coroutine[Any, Any, None]]) -> None:
-        """These are the probe instances from now on: what is new is taken with the next tick, what is gone is given back.
+        """Replace the probe instances.
 
-        `renew` begins anew at one that has become another, after the run under way; its lease stays with who has it.
+        New ones are taken with the next tick, removed ones are given back.
+
+        `renew` restarts one that has changed, after the run under way; its lease stays with its holder.
         """
         self._instances = tuple(instances)
         for instance in self._held - set(instances):
@@ -179,7 +183,7 @@ class ShardingMember:
             del self._giving[instance]
 
     async def _given_up(self, instance: str) -> None:
-        """A mistake of ours in that is told, and must not keep the others from probing there."""
+        """An internal error in that is reported, and must not keep the others from probing there."""
         try:
             await self._give(instance)
             _log.info("%s: handed over", instance)

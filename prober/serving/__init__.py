@@ -1,1 +1,4 @@
-"""Web servers inside the event loop of whoever starts them: of the API, and of the endpoint that Pub/Sub pushes to."""
+"""Web servers in the caller's event loop.
+
+They serve the API, and the endpoint that Pub/Sub pushes to.
+"""

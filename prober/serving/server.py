@@ -1,9 +1,9 @@
-"""The web server, inside the event loop of whoever starts it. Signals are left to that one, too.
+"""The web server, in the caller's event loop. The caller also handles signals.
 
-No connection waits for its client for long, and never so many do that somebody else cannot connect. uvicorn closes only a connection that
-is silent after an answer; one over which nothing, half a request or a request without its body comes, and one from which nobody reads an
-answer, would stay for ever. A connection *waits* while it depends on its client alone: before a request, while headers or body come, and
-while an answer cannot be sent on.
+No connection waits for its client for long, and waiting connections never exclude other clients. uvicorn closes only a connection that is
+silent after an answer. A connection without a complete request, and one whose client does not read the answer, would stay for ever. A
+connection *waits* while it depends on its client alone: before a request, while headers or body come, and while an answer cannot be sent
+on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 WAIT_MAX_S: Final = 10.0
 """So long a connection may be idle, and so long the headers of a request may take. How long a body may take, the app says."""
 READ_MIN_BYTES: Final = 10 << 10
-"""Whoever reads less of an answer than this in `WAIT_MAX_S` is not waited for."""
+"""A client that reads less of an answer than this in `WAIT_MAX_S` is disconnected."""
 CONNECTIONS_MAX: Final = 512
 """More than requests at a time, so that there is always one that waits; file descriptors are often limited to 1,024."""
 ACCEPTED_AT_ONCE: Final = 16
@@ -47,12 +47,14 @@ KNOCKING_MAX: Final = 2048
 
 
 async def serve(app: FastAPI, listening: socket.socket, *, announce: Callable[[str], None]) -> None:
-    """Serves an app on a socket of `listen` until cancelled, then lets what is being answered end, for two seconds at most.
+    """Serve an app on a socket of `listen` until cancelled.
+
+    Then requests under way may end, for two seconds at most.
 
     From then on `app.state.is_ending` is true: an answer without an end ends by itself.
 
-    `announce` is called with the URL once there is somebody to answer. A wildcard address is announced as the loopback address.
-    Requests are logged by `uvicorn.access` if that logs at debug level.
+    `announce` is called with the URL once the server accepts connections. A wildcard address is announced as the loopback address. Requests
+    are logged by `uvicorn.access` if that logs at debug level.
     """
     app.state.is_ending = False
     current_default_thread_limiter().total_tokens = THREADS_MAX

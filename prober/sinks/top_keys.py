@@ -313,7 +313,7 @@ class _Listener:
 
 
 class _StreamSink:
-    """Hears of the runs that observe one stream."""
+    """The listener of the runs that observe one stream."""
 
     def __init__(self, top_keys: TopKeys, subscription: str) -> None:
         self._top_keys, self._subscription = top_keys, subscription

@@ -51,7 +51,10 @@ class Raised(NamedTuple):
 
     @property
     def took_s(self) -> float | None:
-        """Time to acknowledge; None: nobody has. 0 if a person knew before."""
+        """Time to acknowledge; None: not acknowledged.
+
+        0 if a person knew before.
+        """
         return None if self.acknowledged_at is None else max(0.0, self.acknowledged_at - self.raised_at)
 
     def timeliness(self, now: float) -> Timeliness:

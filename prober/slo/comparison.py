@@ -1,16 +1,17 @@
-"""Whether one of two services is no worse than the other, with how much that proves. Arithmetic.
+"""Comparison of two services: is one no worse than the other? Arithmetic.
 
 Both are probed side by side, so that what is measured comes in pairs of runs: the same probe, at the same time, on each. Compared is each
 *aspect* of a service: of an indicator that counts things the share that is bad, of one that measures durations the median and the 99th
 percentile of a run. The difference is that of the candidate less that of the baseline; above 0 the candidate is worse.
 
 *Three answers.* No two services are equal, so a *margin* says how much worse still counts as no worse. The candidate is no worse if the
-whole interval of the difference lies at or below the margin, worse if it lies above, and else nobody can tell (yet): this is a test of
+whole interval of the difference lies at or below the margin, worse if it lies above, and else undecided (yet): this is a test of
 non-inferiority, and of its opposite, with one interval.
 
 *The interval of durations* is Student's t over the pairs. *That of shares* is as wide as two together, since each fails where the other
-does not: Student's t over the pairs knows that bad things come together in one run, and takes for certain what never happened; that of
-Clopper and Pearson, made of one for each service (Bonferroni), knows how little a count proves, and takes all things for independent.
+does not: Student's t over the pairs knows that bad things come together in one run, and takes a rate of 0 for certain where nothing bad
+happened; that of Clopper and Pearson, made of one for each service (Bonferroni), knows how little a count proves, and takes all things for
+independent.
 
 *Undecided things* count twice: as if they were not there, and as if they were bad. The interval holds both, so that nothing is concluded
 if more is undecided of the one than of the other. *Few pairs* conclude nothing, nor do pairs in which one of the two often had nothing
@@ -105,12 +106,14 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class ComparedAspect:
-    """What the pairs of an aspect say. Shares are between 0 and 1, durations in seconds.
+    """Result of the pairs of an aspect.
+
+    Shares are between 0 and 1, durations in seconds.
 
     baseline, candidate   the share of all pairs together, or the mean over pairs.
     difference            that of the candidate less that of the baseline, with its interval; None: too few pairs for any.
-    pairs                 how many there are, and `pairs_needed` how many would probably tell if they go on like this: None if it is told
-                          already, not asked, or nobody knows, infinity if it were more than 100 times as many, or no number would.
+    pairs                 how many there are, and `pairs_needed` how many would probably decide if they go on like this: None if already
+                          decided, not requested, or unknown, infinity if it were more than 100 times as many, or no number would.
     bad                   bad things of the baseline and of the candidate; 0 of durations.
     """
 

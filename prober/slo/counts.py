@@ -3,8 +3,8 @@
 What a run judged is counted only when the run has ended: a verdict that was on hold may have turned a good thing into a bad one until
 then, and good and bad must come together, or ratios over short windows would mean nothing.
 
-What is undecided is what a finding calls indeterminate, what could not be placed, and what is still owed without being overdue. In
-doubt a thing is undecided and never good; there are never more good ones than things that were seen.
+What is undecided is what a finding calls indeterminate, what could not be placed, and what is still pending without being overdue. In doubt
+a thing is undecided and never good; there are never more good ones than things that were seen.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _FindingCounts = Mapping[tuple[Kind, Status], int]
 
 
 def is_overdue(finding: Finding) -> bool:
-    """Whether it says for certain that what is missing on its key was not delivered by its deadline."""
+    """Whether it proves that the missing messages of its key missed their deadline."""
     return finding.kind in OVERDUE and finding.status in FAILING
 
 
@@ -85,7 +85,7 @@ def proven_of(checks: Mapping[Indicator, SliCounts]) -> dict[Indicator, SliCount
 def completeness_of(confirmed: int, missing: Mapping[Place, int], overdue_keys: AbstractSet[Place]) -> SliCounts:
     """Confirmed messages of a run: delivered, missing on a key that is overdue, or missing and perhaps still on their way.
 
-    With several subscriptions a message is owed on each, and a key is one of a subscription.
+    With several subscriptions a message is pending on each, and a key is one of a subscription.
     """
     bad = sum(count for key, count in missing.items() if key in overdue_keys)
     undecided = sum(missing.values()) - bad
@@ -93,12 +93,14 @@ def completeness_of(confirmed: int, missing: Mapping[Place, int], overdue_keys: 
 
 
 def unsent_of(wanted: int, attempts: int, *, missed: int = 0, unreachable: bool, trusted: bool) -> dict[Indicator, SliCounts]:
-    """What a run counts for availability beside the publishes that it tried: those that the schedule wanted and that nobody tried.
+    """The availability counts of a run for scheduled publishes without an attempt.
+
+    The attempted publishes count by themselves.
 
     wanted        messages that the run was to publish.
     attempts      publishes that were tried, which count by themselves; a message that was tried again is one more.
-    missed        messages of those runs that were to begin while this one waited for an answer in vain: bad, even if in the end the
-                  target answered again.
+    missed        messages of those runs that were due while this one waited for an answer and got none: bad, even if in the end the target
+                  answered again.
     unreachable   whether the target could not be reached when the run ended. That is bad: a customer could not have published either.
                   Anything else that kept the run from it may be our doing, and is undecided.
     trusted       False after a fault of ours: then it may have been that.

@@ -1,4 +1,6 @@
-"""The figures of a run: what a probe measures once a run and nobody judges. A closed list, each with its unit at the end of its name.
+"""The figures of a run: measurements once a run, without a verdict.
+
+They are a closed list, each with its unit at the end of its name.
 
 A figure that a run could not measure is missing, never 0: unknown stays unknown. What counts for an objective is no figure but an
 indicator (`indicators`). An interval is two figures, its `low` and its `high` end.

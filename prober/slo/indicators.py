@@ -11,7 +11,7 @@ This is the one definition. The metrics, the recorded rules, the status store an
   fault of the checker, or maintenance, takes them back.
 * What *takes time* is counted when it is over: late is what `Objective.is_late` says, in whole microseconds. A confirmed message that was
   not received when the run ends is late for every threshold if the checker has found that what is missing on its key passed its deadline
-  (`counts.is_overdue`), and else undecided, as is a publish that nobody answered. Other things that never come have no latency.
+  (`counts.is_overdue`), and else undecided, as is a publish without an answer. Other things that never come have no latency.
 * An administration call that *failed*, since the target did not answer or answered with an error of its own, is late for every threshold;
   so is one that a run was to make and could not since the target was unreachable. One that was refused (no permission, no such topic)
   says nothing about how fast the target is, and is not counted.
@@ -19,13 +19,13 @@ This is the one definition. The metrics, the recorded rules, the status store an
   target are two hours of bad publishes, although none was sent (`counts.unsent_of`). It is counted when the run has ended that was to
   send them.
 * What is late, perhaps only because the prober's own event loop *lagged* meanwhile (`runs.recorder`), is undecided: it would be in time
-  without the time in which the loop lagged (`Objective.is_doubtful`). Lag only adds, so what is in time is good all the same, and what
-  would be late even so is bad. If one objective about an indicator cannot be decided for a thing, none about it is, since a histogram has
-  a thing or does not have it.
+  without the time in which the loop lagged (`Objective.is_doubtful`). Lag only adds, so what is in time is good, and what would be late
+  even without the lag is bad. If one objective about an indicator cannot be decided for a thing, none about it is, since a histogram has a
+  thing or does not have it.
 * *Slices of time* are sampled once a minute, as a scraper samples gauges: a minute is bad if at its sample the oldest message was too old,
   or the key stood still. What begins and ends between two samples is not seen. The history has no samples; there the end of the minute
   counts, or that of the run.
-* Durations and publishes are facts, whoever judges: they count also where a run stopped to judge, since it may be the service that was
+* Durations and publishes are facts, without a checker: they count also where a run stopped to judge, since it may be the service that was
   silent then, and in a run that a fault of ours ended.
 """
 
@@ -131,4 +131,4 @@ UNRECORDED: Final = frozenset(
 measures it."""
 
 UNPUBLISHED: Final = (PublishFailed, PublishUnknown)
-"""The events by which a publish ends badly: it was rejected, or nobody answered in time."""
+"""The events by which a publish ends badly: rejected, or no answer in time."""

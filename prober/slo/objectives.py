@@ -1,4 +1,6 @@
-"""Objectives, error budgets and burn rates: what a count of good and bad things means for a promise. Arithmetic, and the words for it.
+"""Objectives, error budgets and burn rates.
+
+The module computes them from counts of good and bad things, and names them.
 
 The terms are those of the SRE workbook (Google, 2018, chapter 5, "Alerting on SLOs"):
 
@@ -9,15 +11,14 @@ The terms are those of the SRE workbook (Google, 2018, chapter 5, "Alerting on S
   2 % in an hour of 30 days is 14.4. So the factor is derived, never written down: with 28 days it is 13.44.
 * It also needs a short window, a twelfth of the long one, above the same rate, so that it ends soon after the trouble does.
 
-Counts are three-valued. What is undecided is neither good nor bad: ratios are of the decided things, `error_ratio_bounds` says between
-what they lie whatever becomes of the rest, and of nothing decided nothing is said (None). Targets such as 0.999 are read as the
-decimals they are written as, and thresholds are compared exactly: 0.001 is a thousandth and not 0.0010000000000000009.
+Counts are three-valued. What is undecided is neither good nor bad: ratios are of the decided things, `error_ratio_bounds` says between what
+they lie whatever becomes of the rest, and without decided things they are unknown (None). Targets such as 0.999 are read as the decimals
+they are written as, and thresholds are compared exactly: 0.001 is a thousandth and not 0.0010000000000000009.
 
-A counted thing is one of the indicator's (`indicators`), per series: what is said here holds for one objective on one target, not for
-a fleet.
+A counted thing is one of the indicator's (`indicators`), per series: the calculations hold for one objective on one target, not for a
+fleet.
 
-At the end stand the objectives that hold where nobody says otherwise: for the configuration, and for the nightly jobs without
-`--objectives`.
+At the end stand the default objectives: for the configuration, and for the nightly jobs without `--objectives`.
 """
 
 from __future__ import annotations
@@ -93,7 +94,10 @@ class SliCounts:
 
 
 class Measure(NamedTuple):
-    """What an objective counts, under its name: while this is the same its counts add up, whatever is promised about them."""
+    """The name of the counts of an objective.
+
+    While it is the same the counts add up, also if the target changes.
+    """
 
     name: str
     indicator: Indicator
@@ -102,7 +106,9 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What is promised: `target` of the indicator's things are good, over any `window_s` seconds (the period).
+    """An objective.
+
+    `target` of the indicator's things are good, over any `window_s` seconds (the period).
 
     threshold_s    from when on a duration is bad; only for indicators that need one, and for those always.
     labels         passed on to whatever reports on the objective.
@@ -166,7 +172,7 @@ class Objective:
 
 
 class Urgency(StrEnum):
-    """What an alert asks for: somebody now, or somebody on a working day."""
+    """The response that an alert asks for: now, or on a working day."""
 
     PAGE = "page"
     TICKET = "ticket"
@@ -248,7 +254,7 @@ def count_to_see_budget(objective: Objective) -> int:
 
 
 def rate_min_per_s(objective: Objective, policy: Iterable[BurnAlert] = POLICY, bad: int = 1) -> float:
-    """How many things a second must be counted so that the objective can be judged at all.
+    """The least number of things a second that the objective needs to be judged.
 
     That is, so that `bad` bad ones fire no alert and do not overspend the budget. What decides is the alert with the smallest part
     of the budget, since its count over its window is bad / (part x period x B) whatever its window: about 70 an hour for 99.9 %
@@ -271,7 +277,7 @@ def bucket_bounds(defaults: Iterable[float], thresholds: Iterable[float] = ()) -
 
 
 def objectives_as_text(objectives: Iterable[Objective]) -> str:
-    """For people, two lines for each: what is promised, and when a counted thing is bad."""
+    """A description in two lines for each: the objective, and when a thing is bad."""
     return "\n".join(f"{one.name}\n    {_sentence(one)}" for one in objectives)
 
 

@@ -97,7 +97,7 @@ def file_options(table: Table) -> dict[str, Any]:
 
 @cache
 def dictionary_columns(table: Table) -> list[str]:
-    """The columns whose values are names that come again and again."""
+    """The columns whose values are repeated names."""
     names = [column.name for column in table.columns if column.type is Type.STRING]
     return [name for name in names if name not in _EVERY_ONE_DIFFERENT]
 

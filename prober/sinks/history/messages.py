@@ -1,13 +1,13 @@
 """The messages of a run: rows of the table `messages`, made from the run's events while they are recorded.
 
 A row stands for a message on one subscription. A message that the run published, or that says which epoch and number it has, is named by
-these: copies under other message ids belong to it. In a stream whose publishes nobody recorded, a message id names the message.
+these: copies under other message ids belong to it. In a stream without recorded publishes, a message id names the message.
 
 * A message was *to be sent* when the first of its publishes was. Where no publish is on record, the first event about it stands for that.
 * It is named by the record that was confirmed first; without a confirmation, by the one that was received first. Nacks and the
   acknowledgement are those of this record; deliveries are those of all records.
 * It *waits* from when it was confirmed, or received if that was earlier, until each of its confirmed records was acknowledged or moved to
-  the dead-letter topic, or until a seek or filter change, after which nobody knows whether it is still pending; else until the run ends.
+  the dead-letter topic, or until a seek or filter change, after which it is unknown whether it is still pending; else until the run ends.
 * Its *outcome* is the name of the event that ended the wait. Without one it is the last stage that the message reached: `delivered`,
   `published`, `publish_unknown`, `publish` (no answer is on record) or `publish_failed`.
 * A later delivery is a redelivery. It was due since the nack, or the end of the lease, that was the last event before it about the record;

@@ -21,7 +21,7 @@ from prober.sinks.history.reader import ALWAYS, HistoryReader, Recorded, RunRows
 from prober.traces.judgement import Judgement
 
 Watched: TypeAlias = Callable[[Iterable[Recorded], int], Iterable[Recorded]]
-"""Passes events on, whose number is told, and sees how far they are."""
+"""Passes events on, given their number, and observes the progress."""
 
 _WHY: Final[Mapping[Scope, str]] = {
     Scope.WHOLE: "",
@@ -149,7 +149,7 @@ class _Run:
         return recorded.number == self._rows.highest
 
     def finished(self) -> Rejudged:
-        """What is said about the run, which has no more events."""
+        """The result for the run, which has no more events."""
         checker, run_id = self._checker, self._run.run_id
         checker.finish()
         judgement = Judgement(

@@ -1,8 +1,10 @@
-"""What one run records, on its way to the spool: filled on the event loop, emptied by the flushing thread.
+"""The records of one run, on their way to the spool.
 
-The loop only appends to lists, the thread only takes from their front; both are single operations of the interpreter, so neither ever
-waits for the other. What waits is bounded. Beyond that events are dropped and counted, and when there is room again an `Interrupted`
-stands for them, so that whoever judges the history knows of the hole.
+The event loop fills the log, the flushing thread empties it.
+
+The loop only appends to lists, the thread only takes from their front; both are single operations of the interpreter, so neither ever waits
+for the other. What waits is bounded. Beyond that events are dropped and counted. Later an `Interrupted` stands for them, so that the
+checker knows of the gap in the history.
 """
 
 from __future__ import annotations
@@ -200,11 +202,14 @@ class RunLog:
         return 0 if self._messages is None else self._messages.size
 
     def give_up_messages(self) -> None:
-        """Lets go of the messages of the run; none will be written."""
+        """Drops the messages of the run; none will be written."""
         self._messages = None
 
     def _end_frames(self, end: _End) -> list[bytes]:
-        """The messages, then the row of the end: without that nobody counts messages of which only a part has reached the disk."""
+        """The messages, then the row of the end.
+
+        Without that row readers ignore messages of which only a part has reached the disk.
+        """
         messages = None if self._messages is None or self._lost else self._message_frames(self._messages, end)
         frames, count = messages or ([], None)
         counts = replace(end.counts, messages=count)

@@ -1,7 +1,6 @@
 """The columns of the probe history, defined once: for the writer, the reader and the nightly jobs.
 
-Plain data and the standard library only, since Spark executors import it: whoever needs Arrow's or Spark's own types builds them from
-these lists.
+Plain data and the standard library only, since Spark executors import it: callers build Arrow's or Spark's own types from these lists.
 
 Four tables, each a folder of Parquet files under `HISTORY`:
 

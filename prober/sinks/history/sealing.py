@@ -1,9 +1,8 @@
 """The seal of a file of the history: a checksum of every other byte in it.
 
-Parquet's own checksums cover the data of pages. They cover neither the headers of pages nor the footer, where one other byte gives a
-column another name or another encoding; the events that are read then accuse the service. The seal stands right before the footer.
-Readers of Parquet find everything by its offset, so they do not notice it. Files of older probers, and those that other programs wrote,
-have none.
+Parquet's own checksums cover the data of pages. They cover neither the headers of pages nor the footer, where one other byte gives a column
+another name or another encoding; the events that are read then show false violations. The seal stands right before the footer. Readers of
+Parquet find everything by its offset, so they do not notice it. Files of older probers, and those that other programs wrote, have none.
 """
 
 from __future__ import annotations

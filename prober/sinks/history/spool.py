@@ -118,12 +118,12 @@ class Spool:
 
     def _current(self) -> FileIO | None:
         if self._file is not None and os.fstat(self._file.fileno()).st_nlink == 0:
-            self._file.close()  # somebody deleted it
+            self._file.close()  # a person or another program deleted it
             self._file = None
         return self._file
 
     def _begin(self) -> FileIO:
-        if not self._folder.exists():  # somebody deleted that too
+        if not self._folder.exists():  # deleted too
             os.close(self._lock)
             self._lock = _locked_folder(self._folder)
         self._file = FileIO(self._path(self._number + 1), "xb")
@@ -198,7 +198,7 @@ def set_aside(segment: Segment) -> Path:
 
 @contextmanager
 def abandoned(root: Path) -> Iterator[Sequence[Segment]]:
-    """The segments of processes that do not live any more, oldest first; nobody else gets them meanwhile.
+    """The segments of ended processes, oldest first; no other process gets them.
 
     Folders from which all segments have been taken away are removed afterwards.
     """

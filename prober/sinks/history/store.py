@@ -1,8 +1,10 @@
-"""Where a history is kept, and how long: a local folder, or one in an object store (gs://, s3://, hdfs://), by pyarrow's file systems.
+"""Location and retention of a history.
 
-A file appears under its name at once and complete, or not at all: on a file system it is written under a temporary name, brought to the
-disk and renamed; object stores do the same by themselves at the end of an upload. Writing again replaces. Everything raises OSError
-when the place cannot be reached or does not take what is given to it.
+The location is a local folder, or one in an object store (gs://, s3://, hdfs://), by pyarrow's file systems.
+
+A file appears under its name complete, or never: on a file system it is written under a temporary name, brought to the disk and renamed;
+object stores do the same by themselves at the end of an upload. Writing again replaces. Everything raises OSError when the place cannot be
+reached or does not take what is given to it.
 
 A history is kept until it is too old, or too big. Whole folders go, the oldest first.
 """
@@ -96,7 +98,10 @@ class HistoryStore:
         return sorted(one.path for one in found if one.type == fs.FileType.Directory)
 
     def delete(self, path: str) -> None:
-        """Takes a file away, and the folders that are empty then. One that is not there is no error: somebody else was faster."""
+        """Removes a file, and the folders that are empty then.
+
+        A missing file is no error: another process was faster.
+        """
         with suppress(FileNotFoundError):
             self.files.delete_file(path)
         if self.root is not None:

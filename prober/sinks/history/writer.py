@@ -1,4 +1,6 @@
-"""Writes the history: what runs record goes to a local spool within half a second, and from there as Parquet to where it belongs.
+"""The writer of the history.
+
+Records of runs go to a local spool within half a second, and from there as Parquet to the store.
 
     writer = HistoryWriter(settings, dropped=..., failed=...)
     writer.start()
@@ -7,13 +9,13 @@
     log.ended(result)
     writer.close()
 
-Two threads work behind it. One flushes: twice a second it encodes what was recorded, appends it to the spool and waits for the disk.
-The other ships ended segments of the spool (`spool`), so that a store that hangs keeps nobody from flushing. Nothing that happens to
-either is felt on the event loop: what cannot be kept is counted and shown by `state`, and when the disk or the store are back, they
-go on by themselves.
+Two threads work behind it. One flushes: twice a second it encodes what was recorded, appends it to the spool and waits for the disk. The
+other ships ended segments of the spool (`spool`), so that a store that hangs does not block flushing. Nothing that happens to either is
+felt on the event loop: what cannot be kept is counted and shown by `state`, and when the disk or the store are back, they go on by
+themselves.
 
 A killed process loses what it recorded in its last second. The rest is in its spool, and the next process that is started with the same
-settings on the same machine brings it home, once.
+settings on the same machine ships it, once.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ class HistoryWriter:
     ) -> None:
         """Touches neither disk nor store yet. Raises `HistoryError` if the settings name no location.
 
-        dropped, failed  told how much was given up, and that an attempt to write failed; called from any thread.
+        dropped, failed  called with the number of dropped records, and after a failed attempt to write; in any thread.
         process          names this incarnation and must never have been used before; by default a new name is made.
         """
         if settings.location is None:

@@ -68,7 +68,7 @@ class EndedRun:
     interval_s  longest time between the starts of two runs there; 0: not known.
     exemplars   a finding of each kind that failed the run, if any is kept.
     reached_at  end of the newest earlier run that reached the target, whichever probe made it; None: none is known.
-    recorded_at when it was stored: nobody can acknowledge an incident before that. 0: not later than it ended.
+    recorded_at when it was stored: before that its incident cannot be acknowledged. 0: not later than it ended.
     found_at    time of the first finding of each kind that failed the run, if any is kept.
     """
 

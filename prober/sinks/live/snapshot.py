@@ -161,10 +161,12 @@ class InstanceSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ProberSnapshot:
-    """One prober. `last_heartbeat_at`: when it last said how its probe instances stand; `silent`: that is too long ago to rely on.
+    """One prober.
 
-    `configuration`: which one is in force there; None: it does not say. `own`: what it read of the user's own subscriptions.
-    `streams`: the streams that it observes, with their top keys.
+    `last_heartbeat_at`: when it last reported its probe instances; `silent`: that is too long ago to rely on.
+
+    `configuration`: the one in force there; None: not reported. `own`: what it read of the user's own subscriptions. `streams`: the streams
+    that it observes, with their top keys.
     """
 
     instance: str

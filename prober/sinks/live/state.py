@@ -4,8 +4,8 @@ The condition of a probe instance follows from its newest run (`condition.of_run
 UNKNOWN when a PASS is not renewed in time, MAINTENANCE under maintenance. It is OUTAGE when its newest run could not reach the target, and
 also, without waiting for its own run, when no run of any probe instance has reached the target since its outage began.
 
-Everything is bounded, and what is dropped is counted. Nothing here reads a clock: times are seconds since 1970, told by the caller, who
-takes them best from a clock that does not step.
+Everything is bounded, and what is dropped is counted. This module reads no clock: times are seconds since 1970, given by the caller, best
+from a clock that does not step.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ class LiveRun:
 
 
 class LiveState:
-    """Told of each run and of what the schedule does. KeyError for a probe instance, target or objective that is not watched.
+    """Gets each run and the events of the schedule.
+
+    KeyError for a probe instance, target or objective that is not watched.
 
     `changes` grows whenever something changes that a reader would see, but for the passing of time.
     """
@@ -130,12 +132,15 @@ class LiveState:
         self._probes.setdefault(instance.target, set()).add(instance.probe)
 
     def left(self, instance: ProbeInstance) -> None:
-        """A probe instance is gone or somebody else's from now on; what was counted there stays counted."""
+        """A probe instance was removed, or is another prober's.
+
+        Earlier counts stay.
+        """
         self._records.pop(instance.key, None)
         self.changes += 1
 
     def planned(self, instance: ProbeInstance, at: float | None) -> None:
-        """The next run is to begin then; None: nobody knows."""
+        """When the next run begins; None: unknown."""
         self._records[instance.key].next_run_at = at
 
     def expected(self, instance: ProbeInstance) -> None:
@@ -159,9 +164,12 @@ class LiveState:
         self.changes += 1
 
     def over(self, instance: ProbeInstance) -> None:
-        """No run is under way any more. What came of it, if it counts, is told by `ended`."""
+        """No run is under way any more.
+
+        `ended` reports its result, if it counts.
+        """
         record = self._records.get(instance.key)
-        if record is not None:  # else the probe instance is somebody else's by now
+        if record is not None:  # else the probe instance is another prober's by now
             record.running_since = None
         self.changes += 1
 

@@ -244,7 +244,7 @@ OWN_DISCOVERED: Final = gauge(
     start=None,
 )
 
-# Of the user's own subscriptions, as Cloud Monitoring last showed them: minutes ago, and NaN while nobody knows.
+# Of the user's own subscriptions, as Cloud Monitoring last showed them: minutes ago, and NaN while unknown.
 OWN_OLDEST_UNACKED_AGE: Final = _own(
     "own_oldest_unacked_message_age_seconds",
     help="Age of the oldest unacknowledged message of a subscription of yours, by its newest point in Cloud Monitoring.",
@@ -281,7 +281,7 @@ OWN_READ_FAILURES: Final = counter(
     {"reason": ReadFailure},
 )
 
-# Of fire drills, which break promises on purpose: apart from everything about services, so that no drill spends a budget.
+# Of fire drills, which inject faults on purpose: apart from everything about services, so that no drill spends a budget.
 DRILL_STEP: Final = gauge(
     "drill_step_seconds",
     (*DRILL, "step"),

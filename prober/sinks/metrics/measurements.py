@@ -1,8 +1,8 @@
-"""What a run tells to the metrics and to the counters of the objectives.
+"""The measurements of a run for the metrics and the counters of the objectives.
 
-Publishes, deliveries and findings are told as they happen, and the checks when the run is over.
+Publishes, deliveries and findings are counted as they happen, and the checks when the run is over.
 
-What is good, bad and undecided says `prober.slo.indicators`.
+`prober.slo.indicators` defines good, bad and undecided.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Measurements:
         *,
         health: ProberHealth | None = None,
     ) -> None:
-        """`subscriptions`: those of the run, by full name; what is counted for the run as a whole is told of the first.
+        """`subscriptions`: those of the run, by full name; what is counted for the run as a whole is counted at the first.
 
         `probe_instance`: where it runs. What the experiment of its probe disturbs itself (`Experiment.disturbs`) is not measured.
         """

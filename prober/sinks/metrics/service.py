@@ -53,7 +53,7 @@ class Metrics:
     ) -> TargetMetrics:
         """The metrics of a target. What may happen to these topics and subscriptions is at 0 from now on; others may follow.
 
-        `backlog` is asked by each `look` what is owed, by subscription.
+        `backlog` returns the pending messages by subscription, for each `look`.
         """
         metrics = TargetMetrics(self._store, target, topics, subscriptions)
         self._snapshots.watch(metrics, partial(backlog_values, metrics, backlog))
@@ -100,7 +100,7 @@ class Metrics:
 
 
 FRESH_S: Final = 1.0
-"""A page that is younger is given again, so that whoever asks without a pause does not keep the thread busy."""
+"""A page that is younger is given again, so that frequent requests do not keep the thread busy."""
 
 ScrapePage: TypeAlias = tuple[str, bytes]
 """Content type and body."""
@@ -127,7 +127,7 @@ class Scrapes:
         making = self._under_way.get(content_type)
         if making is None:
             making = self._under_way[content_type] = asyncio.create_task(self._make(content_type))
-            making.add_done_callback(lambda made: made.cancelled() or made.exception())  # which nobody may be left to be told
+            making.add_done_callback(lambda made: made.cancelled() or made.exception())  # its waiters may all have gone
         return await asyncio.shield(making)
 
     async def _make(self, content_type: str) -> ScrapePage:

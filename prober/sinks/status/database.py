@@ -1,8 +1,8 @@
 """The database behind the status store: SQLite or PostgreSQL, transactions, and what becomes of their errors.
 
-Everything that goes wrong is one of three things. The store is not there (`StoreUnavailable`): nobody answers, it is locked, full or
-not yet set up; the same may work later. It has a revision that this program may not use (`StoreIncompatible`). Or it does not take what it
-was given (`NotStorable`), which will not change.
+Everything that goes wrong is one of three things. The store is not there (`StoreUnavailable`): it does not answer, is locked, full or not
+yet set up; the same may work later. It has a revision that this program may not use (`StoreIncompatible`). Or it does not take what it was
+given (`NotStorable`), which will not change.
 
 On SQLite a transaction that writes takes the lock at its beginning (BEGIN IMMEDIATE), since one that reads first and is refused later
 could only be done again. Readers never wait for it (write-ahead log), and a commit is on the disk when it returns.
@@ -66,7 +66,7 @@ class StoreUnavailable(StatusError):
 
 
 class StoreReadOnly(StoreUnavailable):
-    """It answers, and takes nothing until somebody makes it writable."""
+    """It answers, but is read-only until an operator makes it writable."""
 
 
 class StoreIncompatible(StatusError):
@@ -139,7 +139,7 @@ class Database:
         self._checked_until_t = now + CHECKED_EVERY_S
 
     def take_time(self, connection: Connection) -> None:
-        """Lets the statements of this transaction take as long as they need: for what nobody waits for."""
+        """Lifts the statement timeout for this transaction, for work in the background."""
         if not self.is_sqlite:
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
 
@@ -265,5 +265,5 @@ def _first_line(error: Exception) -> str:
 
 
 def _cause(error: Exception) -> BaseException | None:
-    """What the driver said."""
+    """The driver's error."""
     return error.orig if isinstance(error, DBAPIError) else error

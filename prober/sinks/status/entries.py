@@ -1,10 +1,10 @@
 """What is kept of a run: its findings with the evidence for them, within bounds of number, time and size.
 
-The evidence is the smallest history that still shows the finding, as a trace file (`prober.evidence.minimise`), and what else happened
-on its key until then. To find the smallest takes the checker some seconds at worst, so it is done by the writer's thread and for as long
-as `REDUCING_MAX_S`, for the first finding of each kind and status first, then for the second of each, and so on. Within that it is the
-history that `verify --explain` shows. One that could not be reduced to the smallest says so: to find any history that proves a finding
-takes little, so every finding gets one, unless that takes longer than `PROVING_MAX_S`, which then is said.
+The evidence is the minimal reproduction of the finding, as a trace file (`prober.evidence.minimise`), and the other events on its key until
+then. To find the smallest takes the checker some seconds at worst, so it is done by the writer's thread and for as long as
+`REDUCING_MAX_S`, for the first finding of each kind and status first, then for the second of each, and so on. Within that it is the history
+that `verify --explain` shows. One that could not be reduced to the smallest says so: to find any history that proves a finding takes
+little, so every finding gets one, unless that takes longer than `PROVING_MAX_S`, which the finding states.
 
 What is kept one by one has its proof; the others are counted, in the run and in their incident. Only a sort of which nothing could be
 proven again is kept without, its first finding: as it happened, or with the reason why nothing is known, and never called proven.
@@ -121,7 +121,7 @@ def _candidates(findings: Sequence[RecordedFinding]) -> list[tuple[int, Recorded
 def _kept(
     candidates: Sequence[tuple[int, RecordedFinding]], evidence: Mapping[int, EvidencePair | str]
 ) -> list[tuple[int, RecordedFinding]]:
-    """Those with a proof; of a sort that has none at all, the first."""
+    """Those with a proof; of a sort without any proof, the first."""
     proven = {number for number, shown in evidence.items() if not isinstance(shown, str) and shown.evidence.proven}
     seen = {made.sort for number, made in candidates if number in proven}
     kept = []
@@ -243,7 +243,7 @@ def _opened(events: Sequence[Numbered], opened: Sequence[Opened]) -> tuple[OpenS
 
 
 def _around(events: Sequence[Numbered], finding: Finding) -> Sequence[Numbered]:
-    """The events closest to the witnesses, which are all among them as long as there is room."""
+    """The events closest to the witnesses, which are all among them as far as the bound allows."""
     witnesses = finding.witnesses or tuple(number for number, _ in events[-1:])
     by_distance = sorted(events, key=lambda item: (min(abs(item[0] - witness) for witness in witnesses), item[0]))
     return sorted(by_distance[:TRACE_EVENTS_MAX], key=lambda item: item[0])

@@ -25,7 +25,7 @@ class Leases:
         self._now = now or database.now
 
     def take(self, names: Collection[str]) -> set[str]:
-        """Takes or renews these leases as far as nobody else holds them; those that are held now."""
+        """Takes or renews the leases that no other holder has; those that are held now."""
         insert = self._database.insert(Lease)
         free = (Lease.holder == self._holder) | (Lease.until < self._now())
         change = {"holder": insert.excluded.holder, "until": insert.excluded.until}

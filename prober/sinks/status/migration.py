@@ -145,7 +145,10 @@ def _write_ahead(database: Database) -> None:
 
 
 def _await_writer(database: Database) -> None:
-    """Returns when nobody writes any more. Raises `StoreUnavailable` if that takes too long."""
+    """Returns when no writer is left.
+
+    Raises `StoreUnavailable` if that takes too long.
+    """
     with database.writing(checked=False):
         pass
 

@@ -213,7 +213,10 @@ def _hours_from_row(row: Mapping[Any, Any]) -> MeasuredHours:
 
 
 def _bin_of(at: SQLCoreOperations[float], bin_s: float) -> ColumnElement[int]:
-    """The number of the bin since 1970; written out, since PostgreSQL takes parameters for different ones wherever they come again."""
+    """The number of the bin since 1970.
+
+    It is a literal, since PostgreSQL takes the same parameter for different ones wherever it is repeated.
+    """
     return cast(at // literal(bin_s, literal_execute=True), Integer)
 
 

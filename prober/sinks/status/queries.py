@@ -180,7 +180,7 @@ class StatusQueries:
         return tuple(self.database.records(select(ProberRecord).order_by(ProberRecord.instance)))
 
     def probe_instances(self) -> tuple[InstanceRecord, ...]:
-        """What each prober last said of each of its probe instances."""
+        """The newest report of each prober about each of its probe instances."""
         instance = [getattr(InstanceRecord, name) for name in InstanceKey._fields]
         return tuple(self.database.records(select(InstanceRecord).order_by(*instance, InstanceRecord.instance)))
 

@@ -344,7 +344,7 @@ _IN_PARTS: Final = ("affected", "exemplar")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A run with its findings: written together or not at all.
+    """A run with its findings, written together in one transaction.
 
     interval_s  longest time between the starts of two runs there; 0: not known.
     """

@@ -24,7 +24,10 @@ from prober.slo.objectives import DAY_S
 DELETED_AT_ONCE_MAX: Final = 1_000
 DELETED_PER_PASS_MAX: Final = 20_000
 SILENT_KEPT_S: Final = DAY_S
-"""A prober that told nothing for so long is gone: its probe instances are not waited for any more."""
+"""A prober without a heartbeat for so long is gone.
+
+Its probe instances are not waited for any more.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ def _delete_piece(connection: Connection, each: Listing[Any], conditions: Sequen
 
 
 def _forget(database: Database, now: float) -> None:
-    """What is small: probers and probe instances that nobody told about for long, slices that no window reaches."""
+    """The small tables: probers and probe instances without a recent heartbeat, slices that no window reaches."""
     with database.writing() as connection:
         for reported in (InstanceRecord, ProberRecord):
             connection.execute(delete(reported).where(reported.last_heartbeat_at < now - SILENT_KEPT_S))

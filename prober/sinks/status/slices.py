@@ -75,7 +75,10 @@ class Slices:
         self._waiting: dict[SliceSpan, SliCounts] = {}
 
     def told(self, series: Series, total: SliCounts, at: float) -> None:
-        """So much was counted since the process started. What was counted since it was last told belongs to the slice of `at`."""
+        """So much was counted since the process started.
+
+        The increase since the last call belongs to the slice of `at`.
+        """
         before = self._totals.get(series, SliCounts())
         if total == before:
             return

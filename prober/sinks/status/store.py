@@ -60,7 +60,10 @@ class StatusStore:
                 self._record(connection, entry, at)
 
     def acknowledge(self, incident_id: str, said: Acknowledgement) -> bool:
-        """Somebody knows of an incident, in place of what was said of it before; False: there is none of this name."""
+        """Stores an acknowledgement of an incident, in place of an earlier one.
+
+        False: there is no incident of this name.
+        """
         values: dict[str, Any] = {"acknowledged": said}
         if said.until is None or said.until > said.at:
             first = func.coalesce(IncidentRecord.first_acknowledged_at, said.at)
@@ -72,7 +75,9 @@ class StatusStore:
     def heartbeat(
         self, prober: ProberRecord, instances: Iterable[InstanceSnapshot] | None = None, slices: Sequence[Slice] = ()
     ) -> None:
-        """How the probe instances of a prober stand now, in place of all that it told before (None: as before), and what it counted.
+        """Store a heartbeat: the probe instances of a prober, and its counts.
+
+        They replace those of the heartbeat before; None: as before.
 
         Closes the incidents that are due by then.
         """
@@ -87,7 +92,10 @@ class StatusStore:
             _close_due(connection, at)
 
     def leave(self, instance: str) -> None:
-        """A prober has stopped for good, as far as anybody knows: what it said of its probe instances is not waited for any more."""
+        """A prober has stopped for good, as far as known.
+
+        Its probe instances are not waited for any more.
+        """
         with self._database.writing() as connection:
             for reported in (InstanceRecord, ProberRecord):
                 connection.execute(delete(reported).where(reported.instance == instance))
@@ -120,7 +128,10 @@ class StatusStore:
             connection.execute(self._database.insert(kind).on_conflict_do_nothing(), rows)
 
     def _replace(self, connection: Connection, records: Sequence[Record]) -> None:
-        """Records that are there already are written anew. In the order of their keys, so that two writers never wait for each other."""
+        """Existing records are replaced.
+
+        They are written in the order of their keys, so that two writers never wait for each other.
+        """
         if not records:
             return
         kind = type(records[0])

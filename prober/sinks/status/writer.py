@@ -6,10 +6,10 @@
     writer.heartbeat(snapshot)                       # on the event loop, every few seconds
     writer.close()
 
-A thread does the rest: it makes the evidence, writes, and sees to retention. A store that is down costs time: what waits is tried again,
-at growing intervals, until the store takes it. What does not fit into the bounds meanwhile is dropped, oldest first, and counted. A
-transaction whose end nobody knows is done again, which changes nothing if it had been committed. What the store refuses for what it is
-is dropped at once, so that it does not hold up the rest.
+A thread does the rest: it makes the evidence, writes, and sees to retention. A store that is down costs time: what waits is tried again, at
+growing intervals, until the store takes it. What does not fit into the bounds meanwhile is dropped, oldest first, and counted. A
+transaction whose end is unknown is done again, which changes nothing if it had been committed. Records that the store cannot take are
+dropped at once, so that they do not hold up the rest.
 """
 
 from __future__ import annotations
@@ -106,7 +106,10 @@ class StatusWriter:
         clock: Callable[[], float] = monotonic_s,
         wall_clock: Callable[[], float] = wall_s,
     ) -> None:
-        """`dropped` is told how many runs and findings were given up, `failed` that an attempt failed; called from any thread."""
+        """`dropped` is called with the number of dropped runs and findings, `failed` after a failed attempt.
+
+        Both are called from any thread.
+        """
         self._store, self._prober, self._retention = store, prober, retention
         self._clock, self._wall_clock = clock, wall_clock
         self._dropped, self._failed = dropped, failed
@@ -148,7 +151,7 @@ class StatusWriter:
         self._wake.set()
 
     def heartbeat(self, snapshot: StatusSnapshot) -> None:
-        """How everything stands, in place of what was told before."""
+        """The state of all parts, in place of the state before."""
         with self._lock:
             self._told = snapshot
             for slo in snapshot.slos:
@@ -192,7 +195,10 @@ class StatusWriter:
         return self.state()
 
     def leave(self, timeout_s: float = 10.0) -> StatusWriterState:
-        """As `close`; and from now on nobody waits for what this prober says of its probe instances, if the store can be told."""
+        """Closes, and reports that this prober has stopped, if the store can be reached.
+
+        Afterwards its probe instances are not waited for.
+        """
         state = self.close(timeout_s)
         try:
             if self._prepared:
@@ -223,8 +229,8 @@ class StatusWriter:
                 refused = self._write_told() or refused
             self._tidy()
         except StatusError as error:
-            self._make_entries()  # what waits takes less room with its evidence made
-            self._prepared = False  # whatever comes back may be another store
+            self._make_entries()  # waiting runs take less memory with their evidence made
+            self._prepared = False  # the store may be another one afterwards
             self._note_failure(str(error))
             return False
         except Exception as fault:  # a mistake of ours must not end the thread
@@ -264,7 +270,7 @@ class StatusWriter:
         return True
 
     def _write_told(self) -> str:
-        """Why the store refused what was told; empty if it did not."""
+        """Why the store refused the heartbeat; empty if it did not."""
         told, slices = self._take_told()
         if told is None and not slices:
             return ""

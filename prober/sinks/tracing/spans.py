@@ -60,7 +60,7 @@ class Tracing:
     """Exports traces of finished runs. Without `exports` it does nothing.
 
     share   the share of passed runs that is traced.
-    `told` may be called in any thread.
+    `told`  may be called in any thread.
     """
 
     def __init__(
@@ -133,7 +133,9 @@ class Tracing:
 
 
 def chosen_of(episodes: Sequence[Episode], findings: Iterable[RecordedFinding]) -> list[Episode]:
-    """As many as a trace may have: first what proves broken promises, then what proves other findings, then the earliest.
+    """As many as a trace may have, chosen by their importance.
+
+    The order is: proofs of violations, proofs of other findings, then the earliest.
 
     Those that are chosen are in the order in which they began.
     """
@@ -188,7 +190,7 @@ class _RunTrace:
         }
 
     def add_findings(self, root: Span) -> None:
-        """Adds an event for each, those that broke a promise first; what is too many is counted."""
+        """Adds an event for each, violations first; events beyond the limit are counted."""
         shown = sorted(self._result.findings, key=lambda made: made.finding.status not in FAILING)[:FINDINGS_MAX]
         for finding in (made.finding for made in shown):
             attributes: Attributes = {
