@@ -82,7 +82,7 @@ simulate: $(VENV)/runtime.stamp  ## Run the whole prober in virtual time, 200 ti
 detection: $(VENV)/runtime.stamp  ## Gather 10,000 hours of probes and write docs/detection.md: which probe finds which fault (hours; after Ctrl-C it goes on from there)
 	$(BIN)/python -m prober.simulation.page docs/detection.md --seeds $(SEEDS) --hours $(HOURS) --results docs/detection.json
 
-generate: $(VENV)/dev.stamp  ## Write every generated file again: rules, dashboards, and the pages on configuration, costs, metrics, performance, platform checks
+generate: $(VENV)/dev.stamp  ## Write every generated file again: rules, dashboards, the pages on configuration, costs, metrics and performance, and the README and schema of the chart
 	@$(BIN)/python -m tests.generated
 
 quiet: MINUTES ?= 15

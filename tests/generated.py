@@ -21,7 +21,7 @@ from prober.alerting.findings_page import with_tables
 from prober.config.loading import load
 from prober.config.reference import reference_page
 from tests.commands import ROOT
-from tests.helm import costs_page, examples
+from tests.helm import costs_page, examples, values_page
 from tests.whole import loud
 
 
@@ -45,6 +45,8 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "docs/loud.md": _loud,
     "docs/metrics.md": metrics_page,
     "docs/performance.md": lambda: report.page(read(report.KEPT)),
+    "helm/ordering-keys-prober/README.md": values_page.page,
+    "helm/ordering-keys-prober/values.schema.json": values_page.schema,
 }
 SETS: Final[Mapping[str, Callable[[], Mapping[str, str]]]] = {
     "alerts/*.rules.yaml": _rules,
