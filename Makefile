@@ -14,7 +14,7 @@ PYTEST_ARGS ?= -n auto --dist loadscope --no-loadscope-reorder
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run demo test check format mutants bench soak screenshots generate sbom audit package jobs-archive gcs-connector chart simulate detection quiet loud test-nightly lock clean help
+.PHONY: run demo test check format mutants bench soak screenshots generate sbom audit package jobs-archive gcs-connector chart simulate detection docs quiet loud test-nightly lock clean help
 
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
@@ -84,6 +84,10 @@ detection: $(VENV)/runtime.stamp  ## Gather 10,000 hours of probes and write doc
 
 generate: $(VENV)/dev.stamp  ## Write every generated file again: rules, dashboards, the pages on configuration, costs, metrics and performance, and the README and schema of the chart
 	@$(BIN)/python -m tests.generated
+
+docs: $(VENV)/dev.stamp  ## Build the documentation site into build/site
+	@$(BIN)/python -m tests.site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --config-file docs/mkdocs.yaml
 
 quiet: MINUTES ?= 15
 quiet: $(VENV)/dev.stamp  ## Run the healthy service for MINUTES=15 beside a CPU load: no alert, no bad check, no pending message

@@ -16,7 +16,7 @@ from prober.simulation.world import Simulated
 from tests.architecture.tree import ROOT
 from tests.spark.taped import DAY
 
-_BLOCK: Final = re.compile(r"^```sql (?P<engine>\w+)\n(?P<query>.*?)^```", re.DOTALL | re.MULTILINE)
+_BLOCK: Final = re.compile(r'^```sql title="(?P<engine>\w+)"\n(?P<query>.*?)^```', re.DOTALL | re.MULTILINE)
 QUERIES_MIN: Final = 10
 
 

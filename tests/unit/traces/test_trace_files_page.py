@@ -14,7 +14,7 @@ from prober.core.events import EVENT_TYPES
 from prober.traces.header import RULE_READERS, TraceHeader, rules_as_json
 
 PAGE = (Path(__file__).parents[3] / "docs" / "trace-files.md").read_text(encoding="utf-8")
-FILES = re.findall(r"^```jsonl (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+FILES = re.findall(r'^```jsonl title="(\S+)"\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL)
 CONSOLES = re.findall(r"^```console\n\$ ordering-prober (.*?)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
