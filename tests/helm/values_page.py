@@ -15,8 +15,9 @@ _CHART: Final = ROOT / "helm" / "ordering-keys-prober"
 _INTRODUCTION: Final = """\
 # The chart `ordering-keys-prober`
 
-Installs the prober, its API and status page, the nightly jobs, alerts and dashboards on Kubernetes. docs/deploy.md of the source has the
-commands. `make generate` writes this page from the comments of `values.yaml`, which contains all values.
+Installs the prober, its API and status page, the nightly jobs, alerts and dashboards on Kubernetes. In the source, docs/deploy.md describes
+the choices and docs/gke.md has the commands. `make generate` writes this page from the comments of `values.yaml`, which contains all
+values.
 
 ## General
 
