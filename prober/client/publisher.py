@@ -38,6 +38,7 @@ _RECORD_DIGITS: Final = 8
 QUEUED_MAX: Final = 100_000
 BYTES_MAX: Final = 1 << 30
 CLOSE_TIMEOUT_S: Final = 5.0
+STOP_TIMEOUT_S: Final = 60.0
 _LINES_AT_ONCE: Final = 1_000
 
 
@@ -58,6 +59,7 @@ class RecordedPublisher:
         self._publisher, self._topic, self._file, self._region = publisher, topic, file, region
         self._record = chance_name(_RECORD_DIGITS)
         self._here = threading.local()
+        self._pending, self._settled = 0, threading.Condition()
 
     @property
     def dropped(self) -> int:
@@ -75,12 +77,19 @@ class RecordedPublisher:
         except BaseException:
             self._file.record(lambda t: PublishUnknown(t, ordering_key, epoch, seq))
             raise
+        with self._settled:
+            self._pending += 1
         future.add_done_callback(partial(self._ended, ordering_key, epoch, seq))
         return future
 
-    def stop(self) -> None:
-        """Stops the publisher, which sends what waits, and ends the record."""
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Stops the publisher, and ends the record when the pending publishes have ended, at most so many seconds later.
+
+        The publisher of Google ends pending publishes when it stops, with a confirmation or an error, and does not wait for that.
+        """
         self._publisher.stop()
+        with self._settled:
+            self._settled.wait_for(lambda: not self._pending, timeout_s)
         self._file.close()
 
     def __getattr__(self, name: str) -> Any:
@@ -107,6 +116,9 @@ class RecordedPublisher:
         failed = future.cancelled() or future.exception() is not None
         message_id = "" if failed else future.result()
         self._file.record(lambda t: Published(t, key, epoch, seq, message_id) if message_id else PublishUnknown(t, key, epoch, seq))
+        with self._settled:
+            self._pending -= 1
+            self._settled.notify_all()
 
 
 def recorded(

@@ -52,6 +52,8 @@ def theirs() -> Publishing:
 def ours(theirs: Publishing, path: Path) -> Iterator[module.RecordedPublisher]:
     with recorded(theirs, TOPIC, path) as publisher:
         yield publisher
+        for future in theirs.futures:
+            future.cancel()
 
 
 def read(path: Path) -> list[Event]:
@@ -66,7 +68,7 @@ def test_a_record_of_what_became_of_each(ours: module.RecordedPublisher, theirs:
     theirs.futures[0].set_result("101")
     theirs.futures[2].set_exception(TimeoutError())
     theirs.futures[3].cancel()
-    ours.stop()
+    ours.stop(0.0)
     assert theirs.stopped
     assert theirs.published[0] == (TOPIC, b"12345", "a", {"account": "7", "timeout": 3})
     events = read(path)
@@ -85,7 +87,7 @@ def test_a_record_of_what_became_of_each(ours: module.RecordedPublisher, theirs:
 def test_errors_are_the_publisher_s(ours: module.RecordedPublisher, path: Path) -> None:
     with pytest.raises(ValueError, match="too large"):
         ours.publish(TOPIC, b"too large", ordering_key="a")
-    ours.stop()
+    ours.stop(0.0)
     assert [type(event) for event in read(path)] == [PublishInvoked, PublishUnknown]
 
 
@@ -93,7 +95,7 @@ def test_what_is_on_no_key_or_another_topic_is_left_alone(ours: module.RecordedP
     ours.publish(TOPIC, b"")
     ours.publish("projects/p/topics/other", b"", ordering_key="a")
     ours.publish(TOPIC, "text", ordering_key="a")  # type: ignore[arg-type]
-    ours.stop()
+    ours.stop(0.0)
     assert len(theirs.published) == 3
     assert read(path) == []
 
@@ -110,7 +112,7 @@ def test_each_thread_is_a_writer(ours: module.RecordedPublisher, path: Path) -> 
         thread.start()
         thread.join()
     ours.publish(TOPIC, b"", "a")
-    ours.stop()
+    ours.stop(0.0)
     begun = [event for event in read(path) if isinstance(event, PublishInvoked)]
     assert len({event.epoch for event in begun}) == 3
     assert {event.seq for event in begun} == {1}
@@ -120,7 +122,7 @@ def test_a_writer_of_many_keys_begins_anew(ours: module.RecordedPublisher, path:
     monkeypatch.setattr(module, "KEYS_MAX", 2)
     for key in ("a", "b", "a", "c", "a"):
         ours.publish(TOPIC, b"", key)
-    ours.stop()
+    ours.stop(0.0)
     begun = [event for event in read(path) if isinstance(event, PublishInvoked)]
     assert [(event.key, event.seq) for event in begun] == [("a", 1), ("b", 1), ("a", 2), ("c", 1), ("a", 1)]
     assert begun[2].epoch != begun[4].epoch
@@ -131,14 +133,15 @@ def test_time_never_goes_back(ours: module.RecordedPublisher, path: Path, monkey
     monkeypatch.setattr(module, "wall_s", lambda: next(times))
     for _ in range(3):
         ours.publish(TOPIC, b"", "a")
-    ours.stop()
+    ours.stop(0.0)
     assert [event.t for event in read(path)] == [5.0, 5.0, 7.0]
 
 
 def test_a_record_is_continued_also_behind_half_a_line(theirs: Publishing, path: Path) -> None:
     for _ in range(2):
-        with recorded(theirs, TOPIC, path) as publisher:
-            publisher.publish(TOPIC, b"", "a")
+        publisher = recorded(theirs, TOPIC, path)
+        publisher.publish(TOPIC, b"", "a")
+        publisher.stop(0.0)
         with path.open("ab") as file:
             file.write(b'{"t": 1')
     unread = []
@@ -157,7 +160,7 @@ def test_what_cannot_be_queued_is_counted_and_leaves_a_mark(
     assert len(theirs.published) == 1
     monkeypatch.setattr(module, "QUEUED_MAX", 10)
     ours.publish(TOPIC, b"", "a")
-    ours.stop()
+    ours.stop(0.0)
     ours.publish(TOPIC, b"", "a")
     assert ours.dropped == 2
     assert [type(event) for event in read(path)] == [Interrupted, PublishInvoked]
@@ -167,7 +170,7 @@ def test_a_full_file_is_counted(theirs: Publishing, path: Path) -> None:
     publisher = recorded(theirs, TOPIC, path, bytes_max=1_000)
     for _ in range(100):
         publisher.publish(TOPIC, b"", "a")
-    publisher.stop()
+    publisher.stop(0.0)
     assert publisher.dropped == 100 - len(read(path))
     assert path.stat().st_size <= 1_000
     assert len(theirs.published) == 100
@@ -176,7 +179,7 @@ def test_a_full_file_is_counted(theirs: Publishing, path: Path) -> None:
 def test_what_has_no_form_in_a_file_is_counted(ours: module.RecordedPublisher, path: Path) -> None:
     ours.publish(TOPIC, b"", "\ud800")
     ours.publish(TOPIC, b"", "a")
-    ours.stop()
+    ours.stop(0.0)
     assert ours.dropped == 1
     assert len(read(path)) == 1
 
@@ -184,3 +187,12 @@ def test_what_has_no_form_in_a_file_is_counted(ours: module.RecordedPublisher, p
 def test_a_file_that_cannot_be_written_is_told_at_once(theirs: Publishing, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no"):
         recorded(theirs, TOPIC, tmp_path / "no" / "file")
+
+
+def test_the_record_ends_when_pending_publishes_have_ended(ours: module.RecordedPublisher, theirs: Publishing, path: Path) -> None:
+    ours.publish(TOPIC, b"12345", ordering_key="a")
+    stopping = threading.Thread(target=ours.stop)
+    stopping.start()
+    theirs.futures[0].set_result("101")
+    stopping.join()
+    assert [event.message_id for event in read(path) if isinstance(event, Published)] == ["101"]
