@@ -8,19 +8,21 @@ local config = {
   },
 };
 
-local replaced(text, addresses) =
-  std.strReplace(
-    std.strReplace(
-      std.strReplace(text, 'http://localhost:8080/runbooks', addresses.runbooks),
-      'http://localhost:8080',
-      addresses.pages
-    ),
-    'http://localhost:3000',
-    addresses.dashboards
-  );
+local replaced(text, addresses) = std.foldl(
+  function(text, pair) std.strReplace(text, pair[0], pair[1]),
+  [
+    ['http://localhost:8080/runbooks', addresses.runbooks],
+    ['http://localhost:8080', addresses.pages],
+    ['http://localhost:3000', addresses.dashboards],
+    ['${VAR_RUNBOOKS}', addresses.runbooks],
+    ['${VAR_STATUS_PAGE}', addresses.pages],
+  ],
+  text
+);
 
 config {
   local mixin = self,
+  local board(text) = std.parseJson(replaced(text, mixin._config)),
   prometheusAlerts+:: {
     groups+: std.flatMap(
       function(text) std.parseYaml(replaced(text, mixin._config)).groups,
@@ -29,13 +31,13 @@ config {
   },
   prometheusRules+:: { groups+: [] },
   grafanaDashboards+:: {
-    'control-plane.json': import '../dashboards/control-plane.json',
-    'jobs.json': import '../dashboards/jobs.json',
-    'keys.json': import '../dashboards/keys.json',
-    'latency.json': import '../dashboards/latency.json',
-    'ordering.json': import '../dashboards/ordering.json',
-    'overview.json': import '../dashboards/overview.json',
-    'prober.json': import '../dashboards/prober.json',
-    'publisher.json': import '../dashboards/publisher.json',
+    'control-plane.json': board(importstr '../dashboards/control-plane.json'),
+    'jobs.json': board(importstr '../dashboards/jobs.json'),
+    'keys.json': board(importstr '../dashboards/keys.json'),
+    'latency.json': board(importstr '../dashboards/latency.json'),
+    'ordering.json': board(importstr '../dashboards/ordering.json'),
+    'overview.json': board(importstr '../dashboards/overview.json'),
+    'prober.json': board(importstr '../dashboards/prober.json'),
+    'publisher.json': board(importstr '../dashboards/publisher.json'),
   },
 }
