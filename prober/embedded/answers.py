@@ -103,7 +103,7 @@ def _put_off(queue: SubscriptionQueue, entry: QueueEntry, seconds: int | None, n
 
 
 def take_effect(queue: SubscriptionQueue, late: LateAnswer, now: float) -> None:
-    """What was put off has its effect now, as if it had been said now."""
+    """Apply a delayed answer as if it had just arrived."""
     entry = queue.leases.get(late.ack_id)
     if entry is None:
         return

@@ -1,4 +1,4 @@
-"""Where the service may misbehave: the points at which it decides something that a promise is about.
+"""Where the service may misbehave: the decisions that a guarantee depends on.
 
 `Behaviour` is the honest service. `storage_faults` and `delivery_faults` override it point by point, so what a fault does stands in one
 place and the state machine reads as if there were none. Each point is asked with the time and with what it is about, never with more
@@ -46,7 +46,10 @@ HONEST_REDELIVERY = Redelivery()
 
 @dataclass(frozen=True, slots=True)
 class LostAnswer:
-    """An answer to a pull that never arrives. error: what the client gets instead; None: nothing at all."""
+    """A pull response that never arrives.
+
+    error: what the client gets instead; None: nothing.
+    """
 
     error: ServiceError | None = None
 
@@ -71,11 +74,14 @@ class Behaviour:
         return messages
 
     def repeat(self, topic: str, stored: Sequence[Message], now: float) -> Sequence[Message]:
-        """These were just stored: what is stored once more after them, of these or of before, under its id with a new publish time."""
+        """Messages were just stored: the messages to store again after them.
+
+        Of these messages or earlier ones, each under its id with a new publish time.
+        """
         return ()
 
     def invent(self, topic: str, stored: Sequence[Message], now: float) -> Sequence[PublishDraft]:
-        """These were just stored: what is stored after them although nobody published it."""
+        """Messages were just stored: further messages to store, without a publish."""
         return ()
 
     def overdue(self, now: float) -> Iterable[tuple[str, list[Message]]]:
@@ -135,7 +141,10 @@ class Behaviour:
         return False
 
     def overlap(self, subscription: Subscription, key_queues: Iterable[KeyQueue], now: float) -> KeyQueue | None:
-        """By pull or push, to somebody who wants messages: a key queue that goes there although messages of it are outstanding."""
+        """For a pull or push: a key queue to send despite its outstanding messages.
+
+        None: there is none.
+        """
         return None
 
     def before_push(self, subscription: str, key_queue: KeyQueue, now: float) -> float:
@@ -174,7 +183,7 @@ class Behaviour:
         return 0.0
 
     def resumes_past(self, subscription: str, held: Sequence[QueueEntry], now: float) -> bool:
-        """A stream is gone on which messages of a key were outstanding: whether they never come again."""
+        """A stream with outstanding messages of a key is gone: whether to lose them."""
         return False
 
     def lose_tail(self, subscription: str, key_queue: KeyQueue, now: float) -> bool:
@@ -194,7 +203,7 @@ class Behaviour:
         return 0.0
 
     def forgets_ack(self, subscription: str, entry: QueueEntry, now: float) -> bool:
-        """An acknowledgement was confirmed that long ago: whether the message and those behind it come again."""
+        """A confirmed acknowledgement is that old: whether to redeliver from it on."""
         return False
 
     def lose_ack(self, subscription: str, entry: QueueEntry, now: float) -> bool:
@@ -202,5 +211,8 @@ class Behaviour:
         return False
 
     def silent_until(self, now: float) -> float:
-        """Something could be delivered: nothing at all is before this time; a past time means business as usual."""
+        """The time before which nothing is delivered; a past time has no effect.
+
+        Asked when a message could be delivered.
+        """
         return 0.0

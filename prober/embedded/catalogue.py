@@ -2,7 +2,7 @@
 
 The names of findings are plain text here, as the checker's reports show them: the two sides share no code. A fault is caught when at
 least one of its findings is reported. A benign fault, and one that only costs availability or time, must never be reported as a
-violation; where it shows instead is said in `shows`. What a fault does stands in `storage_faults` and `delivery_faults`.
+violation; `shows` lists where else it can be seen. `storage_faults` and `delivery_faults` contain the effects.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Final
 class Description:
     """One kind of fault.
 
-    benign        the promises of order, redelivery and affinity hold all the same.
-    findings      at least one of these must be reported, the first by itself where nothing else is wrong; empty for those that break no
-                  promise of order.
-    exactly_once  the same on a subscription with exactly-once delivery, where it differs: more is promised there.
+    benign        the guarantees of order, redelivery and affinity still hold.
+    findings      at least one of these must be reported, the first by itself where nothing else is wrong; empty for those that violate no
+                  guarantee of order.
+    exactly_once  the same on a subscription with exactly-once delivery, where it differs: Pub/Sub guarantees more there.
     shows         where else it can be seen.
     """
 

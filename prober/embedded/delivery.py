@@ -137,7 +137,10 @@ def _serve(queue: SubscriptionQueue, key_queue: KeyQueue, stream: Stream, now: f
 
 
 def _lose_tail(queue: SubscriptionQueue, key_queue: KeyQueue, stream: Stream, now: float) -> None:
-    """Send the rest of a redelivery into a stream that breaks a moment later: acknowledged before, it need not come again."""
+    """Send the rest of a redelivery into a stream that breaks a moment later.
+
+    All of it was acknowledged before, so the service need not redeliver it.
+    """
     _send(queue, stream)
     queue.engine.effects.append(LostDeliveries(stream.id, [entry.message for entry in key_queue.pass_acked()]))
     stream.breaking = True

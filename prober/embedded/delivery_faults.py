@@ -198,7 +198,7 @@ class DeliveryFaults(Behaviour):
         return 0.0
 
     def stray(self, subscription: str, key_queue: KeyQueue, streams: Iterable[Stream], now: float) -> Stream | None:
-        """split_holder, if there is another subscriber that has room."""
+        """split_holder, if another subscriber has free flow control."""
         if not self.faults.has("split_holder"):
             return None
         others = [stream for stream in streams if stream.open and stream.client is not key_queue.client and stream.has_room]
@@ -207,7 +207,10 @@ class DeliveryFaults(Behaviour):
         return armed.dice.choice(others) if armed else None
 
     def lose_track(self, subscription: str, key_queue: KeyQueue, streams: Iterable[Stream], now: float) -> Stream | None:
-        """early_redelivery, if there is another subscriber that has room, and not of what is only being sent."""
+        """early_redelivery, if another subscriber has free flow control.
+
+        Not while messages to the holder are only being sent.
+        """
         if not self.faults.has("early_redelivery") or key_queue.stream is None or key_queue.stream.outbox:
             return None
         others = [stream for stream in streams if stream.open and stream.client is not key_queue.client and stream.has_room]
@@ -246,7 +249,7 @@ class DeliveryFaults(Behaviour):
         return armed.ends if armed else 0.0
 
     def resumes_past(self, subscription: str, held: Sequence[QueueEntry], now: float) -> bool:
-        """resume_past_unacked; it is written down for each message that never comes again."""
+        """resume_past_unacked; the ledger records each message that is lost for good."""
         key = held[0].key_queue.key
         armed = self.faults.choose("resume_past_unacked", key, now) if key else None
         if armed is None:

@@ -19,7 +19,7 @@ Timed: TypeAlias = KeyQueue | PullCall | Stream | LateAnswer | EarlyLook | Confi
 class Engine(Generic[Owner]):
     """Deadlines, timers, serial numbers, the behaviour, and the list of effects.
 
-    effects  what the state wants done since somebody last took it.
+    effects  the effects of the state since they were last taken.
     dirty    subscription queues that may have something to send, in the order in which that became known.
     forward  sends a message to its dead-letter topic; False when that does not exist.
     elsewhere  what is outstanding on the other subscriptions of its topic.

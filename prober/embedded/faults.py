@@ -103,7 +103,10 @@ def _number(name: str, setting: str, value: str) -> float:
 
 @dataclass(slots=True, eq=False)
 class Armed:
-    """A fault at work: its number, when it may strike, how often still, and its dice; how often it could have struck, and did."""
+    """An armed fault: its number, its times, its remaining injections, and its dice.
+
+    asked, injected  opportunities to inject it, and injections.
+    """
 
     number: int
     fault: Fault
@@ -129,14 +132,18 @@ class Armed:
         return True
 
     def spare(self) -> None:
-        """What it struck came to nothing: it may strike once more."""
+        """The last injection had no effect: it does not count, and may be repeated."""
         self.left += 1
         self.injected -= 1
 
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """A fault that has struck: when, which one, at which topic, subscription or administrative call, key and message (its id, or empty)."""
+    """An injected fault: its time, name and number, and what it affected.
+
+    where       the topic, subscription or administrative call.
+    message_id  empty if it affected no message.
+    """
 
     t: float
     fault: str
@@ -154,13 +161,13 @@ class Ledger:
     latest: deque[Injection] = field(default_factory=lambda: deque(maxlen=_LEDGER_MAX))
 
     def record(self, injection: Injection) -> None:
-        """A fault has struck."""
+        """Count and keep an injection."""
         self.counts[injection.fault] += 1
         self.latest.append(injection)
 
 
 class Faults:
-    """The faults that are armed, and the ledger of all that ever struck here."""
+    """The armed faults, and the ledger of all injections."""
 
     def __init__(self, faults: Iterable[Fault] = (), now: float = 0.0) -> None:
         self.ledger = Ledger()

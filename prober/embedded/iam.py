@@ -1,6 +1,7 @@
-"""Access policies of topics, subscriptions, snapshots and schemas (google.iam.v1.IAMPolicy): kept and shown, and never enforced.
+"""Access policies (google.iam.v1.IAMPolicy): kept and shown, never enforced.
 
-Whoever calls this server may do everything, whatever a policy says. The etag protects a policy from concurrent changes, as in the service.
+Topics, subscriptions, snapshots and schemas have them. Every caller of this server may do everything. The etag protects a policy from
+concurrent changes, as in the service.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Key queues: the messages of one ordering key on one subscription, in order, how far they were sent, and who receives them.
 
-The promise (documentation, "Order messages") is kept by one rule: what is sent next is the next position, or a position further back,
+The guarantee (documentation, "Order messages") is kept by one rule: what is sent next is the next position, or a position further back,
 never one further on. Positions count the messages of the key queue; the cursor is the next one to send.
 
     sent and acknowledged | sent, not yet acknowledged ... | not sent yet ...
                           ^ floor                          ^ cursor             ^ end
 
-A message that has to come again moves the cursor back to it. That rewind takes back everything from there on: holds that subscribers
+A message that has to be redelivered moves the cursor back to it. That rewind takes back everything from there on: holds that subscribers
 have on later messages end, and acknowledgements of later messages are forgotten, because "redeliveries of a message trigger redelivery
 of all subsequent messages for that key, even acknowledged ones". What lies below the floor is settled and given up. A message without
 a key, or on a subscription without ordering, has a key queue of its own, so the same rules hold trivially.
@@ -84,7 +84,7 @@ class KeyQueue:
     postponed  a fault is the reason for that; `decided` is up to where one has had its chance to delay the first delivery.
     halt_at  a fault stops the key queue before this position until `halt_until`.
     acked_late  positions behind the cursor of which an acknowledgement came after their stream had closed; nothing was sent since.
-    pinned   how many settled messages may come again by a fault: none is given up as long.
+    pinned   how many settled messages a fault may redeliver: none is given up as long.
     acked_from, acked_to  what the last rewind takes back at its end had all been acknowledged: from one position up to another.
     """
 
@@ -331,7 +331,7 @@ def roomiest(streams: Iterable[Stream]) -> Stream | None:
 
 
 def bind(key_queue: KeyQueue, stream: Stream | None) -> None:
-    """The key queue's messages go to this stream from now on; None: to nobody in particular."""
+    """Bind a key queue to the stream that gets its messages now; None: to none."""
     client = stream.client if stream is not None else None
     key_queue.stream = stream
     key_queue.shunned = None

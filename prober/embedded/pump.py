@@ -192,7 +192,7 @@ class Posts(Protocol):
         """The status of the answer, however long it takes; None if there is none."""
 
     async def close(self) -> None:
-        """Lets go of all connections."""
+        """Close all connections."""
 
 
 class HttpPosts:
@@ -214,7 +214,7 @@ class HttpPosts:
             return None
 
     async def close(self) -> None:
-        """Lets go of all connections."""
+        """Close all connections."""
         if self._session is not None:
             await self._session.close()
 

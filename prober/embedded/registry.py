@@ -1,6 +1,6 @@
 """Topics, subscriptions and snapshots by name: create, get, list, update, delete, detach, seek (proto: services Publisher and Subscriber).
 
-A topic knows who is subscribed, and keeps a history while somebody may ask for it. History is needed by the topic's own retention, by
+A topic knows its subscriptions, and keeps a history while a request may need it. History is needed by the topic's own retention, by
 subscriptions that retain acknowledged messages, and by snapshots, which stand for everything published after them too (documentation,
 "Replay and purge messages"). Without any of these nothing is kept.
 """
@@ -87,7 +87,7 @@ class TopicState:
         self.forget(now, keep_s)
 
     def forget(self, now: float, keep_s: float | None = None) -> None:
-        """Drop what nobody may ask for any more."""
+        """Drop the messages that no request may need any more."""
         horizon = now - (self.keep_s() if keep_s is None else keep_s)
         if horizon == now:
             horizon = math.inf

@@ -74,7 +74,10 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterPolicy:
-    """Where a message goes that nobody could process, and after how many attempts."""
+    """The topic for messages that no subscriber could process.
+
+    A message goes there after `max_delivery_attempts`.
+    """
 
     dead_letter_topic: str
     max_delivery_attempts: int = MAX_DELIVERY_ATTEMPTS_DEFAULT

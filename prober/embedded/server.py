@@ -61,7 +61,7 @@ _OPTIONS: Final = (
 class EmbeddedServer:
     """One Pub/Sub service, on loopback unless another host is given.
 
-    host        the address of this machine to listen on, IPv4 or IPv6. The service asks nobody who they are.
+    host        the address of this machine to listen on, IPv4 or IPv6. The service does not authenticate its clients.
     port        of the gRPC service; 0 takes a free one, `address` says which.
     faults      what goes wrong from the start; more can be armed later.
     admin_port  of the HTTP endpoint for drills (see above); None: there is none, 0: a free one.

@@ -9,7 +9,7 @@ and never earlier than before; it returns its result or raises `ServiceError`. W
     for effect in state.advance(now): ...      # ... then this: deadlines pass, messages are handed out
     state.next_wakeup()                        # and call `advance` again by then at the latest
 
-The promises that are kept, and the documentation they are from, stand where they are kept: order and consistent redelivery in
+The guarantees, and the documentation that they are from, stand where they are kept: order and consistent redelivery in
 `key_queues`, who may get what in `subscription_queue`, the choice of a subscriber in `delivery`,
 acknowledgements in `answers`.
 """
@@ -59,9 +59,9 @@ class StreamAnswers:
 class State:
     """One Pub/Sub service.
 
-    first_serial  serial numbers, and with them message and acknowledgement ids, start after it. A server that starts anew must pass a
+    first_serial  serial numbers, and with them message and acknowledgement ids, start after it. A server that restarts must pass a
                   higher one than its predecessor can have reached, or ids repeat.
-    behaviour     how it behaves where a fault may strike; honest by default.
+    behaviour     its decisions where a fault may be injected; correct by default.
     """
 
     def __init__(self, first_serial: int = 0, behaviour: Behaviour | None = None) -> None:
@@ -175,7 +175,10 @@ class State:
         self._engine.effects.append(Confirm(stream, acked, failed, modified, modify_failed))
 
     def close_stream(self, stream: str, now: float) -> None:
-        """The client has closed the stream, or it broke: what was outstanding on it comes again. Closing twice is harmless."""
+        """End a stream that was closed or broke, and redeliver its outstanding messages.
+
+        Idempotent.
+        """
         queue, opened = self._streams.pop(stream, (None, None))
         if queue is not None and opened is not None and opened.open:
             queue.close_stream(opened, now)
@@ -195,7 +198,7 @@ class State:
         self._engine.dirty[queue] = None
 
     def cancel_pull(self, pull: str) -> None:
-        """Nobody waits for this pull any more. What it was answered with stays outstanding."""
+        """End the wait of a client for a pull; messages of its answer stay outstanding."""
         queue, call = self._pulls.pop(pull, (None, None))
         if queue is not None and call is not None and call.open:
             call.open = False
@@ -305,7 +308,7 @@ class State:
                 self._engine.effects.append(what)
 
     def _keep_house(self, now: float) -> None:
-        """Retention and expiration: of messages, snapshots, and subscriptions that nobody uses."""
+        """Retention and expiration: of messages, snapshots, and unused subscriptions."""
         self._housekeeping_at = now + _HOUSEKEEPING_S
         for topic in self.registry.topics.values():
             topic.forget(now)

@@ -135,7 +135,10 @@ class StorageFaults(Behaviour):
         return kept
 
     def overdue(self, now: float) -> list[tuple[str, list[Message]]]:
-        """What zombie_publish and dead_letter_late kept back, and swap_across_batches in vain."""
+        """Messages to store now that a fault kept back, by topic.
+
+        Those of zombie_publish and dead_letter_late, and those of swap_across_batches to which no later batch came.
+        """
         due = []
         while self._kept_back and self._kept_back[0].until <= now:
             kept = heapq.heappop(self._kept_back)

@@ -2,7 +2,7 @@
 
 Who may get what of a key queue is decided by `held`, the number of its outstanding messages:
     nothing held    the key queue waits in `ready` for any subscriber (`delivery` says which).
-    held            only the stream that has them gets more (documentation, "Order messages": affinity); by pull and push nobody gets
+    held            only the stream that has them gets more (documentation, "Order messages": affinity); by pull and push no subscriber gets
                     more until all are answered ("only one batch of messages can be outstanding for an ordering key at a time").
 """
 
@@ -181,7 +181,10 @@ class SubscriptionQueue:
         self.after(entry.key_queue, now)
 
     def fail(self, entries: Iterable[QueueEntry], now: float, *, expired: bool) -> None:
-        """Outstanding messages were refused, or their time is up: they come again, or go to the dead-letter topic."""
+        """Outstanding messages were nacked, or their leases ended.
+
+        Redeliver them, or forward them to the dead-letter topic.
+        """
         ordered = sorted(entries, key=lambda entry: entry.position)
         for entry in ordered:
             entry.failures += 1
@@ -271,7 +274,9 @@ class SubscriptionQueue:
         self.engine.dirty[self] = None
 
     def close_stream(self, stream: Stream, now: float) -> None:
-        """A stream is gone. What was outstanding on it comes again, except with exactly-once delivery, where its deadline still counts.
+        """A stream is gone: redeliver its outstanding messages.
+
+        With exactly-once delivery each is redelivered only after its deadline.
 
         "The message sent to a subscriber is guaranteed not to be resent before the message's acknowledgment deadline expires" (proto,
         Subscription.enable_exactly_once_delivery).
@@ -302,8 +307,9 @@ class SubscriptionQueue:
         self._forget_clients()
 
     def _end_with_stream(self, key_queue: KeyQueue, entries: list[QueueEntry]) -> None:
-        """Outstanding messages of a key come again, unless their acknowledgements come first: a client that shuts down may send them
-        when it has closed its stream.
+        """Redeliver outstanding messages of a key, unless they are acknowledged first.
+
+        A client that shuts down may send acknowledgements after it has closed its stream.
         """
         self.unanswered.update((entry.ack_id, entry) for entry in entries)
         while len(self.unanswered) > _UNANSWERED_KEPT_MAX:

@@ -61,8 +61,8 @@ class Excerpt:
     These are its witnesses, the origins of these, the latest of what a sceptic asks about them, and the latest other events: of its key,
     of its key on other subscriptions, and of sessions.
 
-    What a wait was in vain for is decided by no event but by the time that passed, which any event shows, also one of another key. In
-    its place stands the end of a record that was waited for until then.
+    A wait ends by the time that passed, not by an event. Any event shows that time, also one of another key. In its place stands the end of
+    a record that was waited for until then.
     """
 
     def __init__(self, made: RecordedFinding, witnesses: Iterable[Event]) -> None:
@@ -119,7 +119,10 @@ class Excerpt:
         return OnKey(tuple(sorted((near | of_sessions | self._passed).items())), max(0, self._near_count - len(near)))
 
     def _awaited(self) -> set[tuple[str, str]]:
-        """The latest sessions to which what was waited for in vain could have come; of other findings none."""
+        """The latest sessions to which an awaited message could have come.
+
+        Empty for findings without a wait.
+        """
         finding = self.made.finding
         if not KINDS[finding.kind].is_wait:
             return set()
@@ -152,7 +155,9 @@ def _subscriptions(finding: Finding) -> tuple[str, ...]:
 
 
 def collect(read: Callable[[], Iterable[Event]], wanted: Sequence[RecordedFinding]) -> list[Excerpt]:
-    """One excerpt for each finding, in two passes over the history (or the readable part of it) that `read` begins anew.
+    """Collect one excerpt for each finding, in two passes over the history.
+
+    `read` restarts the history, or its readable part, for each pass.
 
     In the order of `wanted`. Raises what reading raises.
     """

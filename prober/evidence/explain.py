@@ -1,4 +1,6 @@
-"""Findings in plain English, for the person on call: what happened, which promise that breaks, and how sure it is.
+"""Findings in plain English, for the person on call.
+
+Each text states what happened, which guarantee that violates, and how sure the finding is.
 
 One template per kind, filled from the finding's facts. A sentence repeats the facts; nothing is decided here. How messages,
 holders and moments are named is in `naming`.
@@ -171,7 +173,10 @@ def _split(text: Wording) -> str:
 
 
 def _overtook(text: Wording) -> str:
-    """Two deliveries by different ways, in the wrong order: nobody recorded which of them was sent first."""
+    """Two deliveries by different ways, in the wrong order.
+
+    The order of their sends is not on record.
+    """
     one, held, holder = text.one(), text.several("held"), text.holder("holder")
     came = f"{text.sent(one)} before {held} {'to' if text.mode is Mode.STREAMING else 'in'} {holder}, which came at {text.at('held_t')}"
     together = {

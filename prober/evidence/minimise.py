@@ -13,7 +13,7 @@ acknowledgements and nacks of skipped messages, the leases of held messages, the
 Cheap things are tried first: the events of this key on this subscription, up to the one that decided; then the witnesses and that one
 alone; then these with the publishes and sessions that they belong to; then everything about the messages that the finding names, and about
 ever more of the messages that were seen last. Usually one of these holds, and ddmin has little left to do, however long the history is. It
-leaves out whole messages before it leaves out single events, since half a message looks like one that is still owed.
+leaves out whole messages before it leaves out single events, since half a message looks like a pending one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ _ASKED: Final[Mapping[Kind, tuple[type[Answer], ...]]] = {
     Kind.STUCK: _HOLD,
     Kind.LOST_OVERTAKEN: _HOLD,
 }
-"""Which answers matter to a finding, besides the publishes, and the beginnings and ends of the sessions. For other kinds nobody asks."""
+"""Answers that matter to a finding, by kind; none for other kinds.
+
+Publishes and the beginnings and ends of sessions matter besides.
+"""
 
 
 def _never() -> bool:
@@ -239,7 +242,7 @@ def minimise(
     `events` are numbered as the finding's witnesses are, ascending; `rules` and `subscriptions` are what the checker was given when
     it made the finding. The events may be an excerpt of the history, as long as the excerpt alone gives the finding. At most
     `runs_max` runs of the checker are made, which together may cost `work_max`; when that is used up, the smallest history so far is
-    returned and `complete` is False. So it is once it is `late`: then what is cheap is tried all the same, and ddmin is not.
+    returned and `complete` is False. So it is once it is `late`: then only the cheap reductions are tried, and ddmin is not.
     """
     trial = _Trial(finding, rules, tuple(subscriptions), runs_max, work_max)
     start = _first_cut(list(events), trial)
@@ -250,7 +253,7 @@ def minimise(
     best = _ddmin(likely, trial)
     complete, trial.late = not trial.spent, _never
     shown = _with_evidence(start, best, trial, one_by_one=complete)
-    trial.runs_left, trial.work_left = 1, len(shown)  # outside the budget: what is returned is always judged once more
+    trial.runs_left, trial.work_left = 1, len(shown)  # outside the budget: the returned history is always judged again
     proof = trial.proof(shown)
     needed = {number for number, _ in best}
     evidence = frozenset(number for number, _ in shown if number not in needed)

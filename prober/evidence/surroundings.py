@@ -3,8 +3,8 @@
 The *streams* that a subscriber had beside the one that delivered: what a stream took with it when it broke comes later on another
 (docs/model.md, 6.3). Where the checker says that no stream did, a reader wants to see when they began and ended.
 
-The *redelivery* that a finding is about: where it began, and the deliveries that it repeated. Without its first message nobody sees which
-refusal, lease or end of a stream caused it.
+The *redelivery* that a finding is about: where it began, and the deliveries that it repeated. Without its first message a reader cannot see
+which nack, lease or end of a stream caused it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """How the deliveries of a recorded history came, stream by stream: what a resequencer would have done, and the metrics of RFC 4737.
 
-A *stream* is one epoch of one ordering key on one subscription, since only there one publisher counts 1, 2, 3, ... Whoever received a
-message does not matter: a key that moves between subscribers stays one stream, in the order in which the recorder saw it. Each stream
+A *stream* is one epoch of one ordering key on one subscription, since only there one publisher counts 1, 2, 3, ... The subscriber
+does not matter: a key that moves between subscribers stays one stream, in the order in which the recorder saw it. Each stream
 goes through a `Resequencer` and a `ReorderMeter`, whose heads define every word here. This describes and never judges: numbers come out
 of order for legal reasons too (a publisher that tried again, a refused message with all that follow it).
 
 The first number of a stream is the lowest that was recorded as published by the time of its first delivery, and 1 if no publish was
-recorded. It is unknown, so that whatever comes first is the beginning, where the subscription may have been made later than the epoch.
+recorded. It is unknown, so that the first delivery is the beginning, where the subscription may have been made later than the epoch.
 
 Not measured, only counted: deliveries without an ordering key; those without a number (it counts from 1); and those with a number
 above all that were published in their epoch, if its publishes were recorded, since one such claim would make all that follow look late.
@@ -45,7 +45,7 @@ EXTENT_BINS: Final = 100
 
 
 class StreamName(NamedTuple):
-    """What a stream is told apart by."""
+    """The identity of a stream."""
 
     subscription: str
     key: str
@@ -54,7 +54,9 @@ class StreamName(NamedTuple):
 
 @dataclass(slots=True)
 class Arrivals:
-    """How messages came, as a resequencer with timeouts sees it; each counts deliveries unless said otherwise.
+    """Deliveries by outcome, as a resequencer with timeouts sees them.
+
+    Each field counts deliveries unless its row names something else.
 
     deliveries         all that were measured: the sum of in_order, early, late, duplicates, late_or_duplicate and before_start.
     in_order           it was the next one.
@@ -94,7 +96,7 @@ class Arrivals:
         return self.in_order + self.early - self.released
 
     def take(self, output: Output[None]) -> None:
-        """Count one thing that the resequencer said of this stream."""
+        """Count one output of the resequencer of this stream."""
         match output:
             case Waiting():
                 self.early += 1
@@ -137,7 +139,7 @@ class MeasuredStream(NamedTuple):
 class OrderReport:
     """All streams, the worst first, and how many deliveries were not measured, by reason.
 
-    without_key     no ordering key, so nothing is promised of their order.
+    without_key     no ordering key, so their order is not guaranteed.
     without_number  no sequence number.
     not_published   the number is above all that were published in the epoch so far.
     not_followed    on streams beyond the first `STREAMS_MAX`.

@@ -36,7 +36,7 @@ extent, for all before it are smaller. So each gap in the numbers remembers its 
 good stay missing, hence the gaps are bounded by `gaps`; when there are more, the lowest is forgotten and counted. An arrival at
 or below a forgotten gap can be a first copy or a duplicate: it is UNDECIDED, counted, and takes no part, and `Summary.ratio_max`
 says how large the ratio could be. n-reordering looks back at no more than `n_max` arrivals (as the RFC's Appendix A does):
-degrees up to `n_max` are exact, larger ones are not told.
+degrees up to `n_max` are exact, larger ones are not reported.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ and as coded in EnforceOrder.java. The differences are on purpose:
 * No loop-back queue. EnforceOrder hands an early file back to the flow, and sees it and its timeout only when it comes round again.
   Here successors follow at once, and a wait ends *at* its deadline (EnforceOrder polls, and so asks for strictly more than the
   timeout). What is put out does not depend on how often `advance` is called.
-* Late and duplicate are told apart: given-up orders are remembered. EnforceOrder sends both to `skipped`.
+* Late and duplicate are distinct: given-up orders are remembered. EnforceOrder sends both to `skipped`.
 * A second copy of a waiting message is a duplicate at once. EnforceOrder lets both wait.
 * When a wait ends, lower orders that wait too are released before it. EnforceOrder jumps over them, then skips them as late.
 * A group is never forgotten while it waits. In EnforceOrder only a moving target is activity: a group that only waits is forgotten,
@@ -348,7 +348,7 @@ class Resequencer(Generic[T]):
             self._out.append(Completed(t, state.name, state.epoch))
 
     def _touch(self, state: _Group[T], t: float) -> None:
-        """Something happened in the group: its idle time starts anew, but runs only while nothing waits."""
+        """Restart the idle time of a group, which runs only while no message waits."""
         state.active_at = t
         self._idle.pop(state.name, None)
         if not state.waiting:

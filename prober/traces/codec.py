@@ -5,8 +5,8 @@ events are those of the probe history. Reflection happens once, at import.
 
 A line is decoded twice at most. For each kind of event there is a struct of msgspec with the fields of the event in the same order, which
 takes what the format allows and no more; msgspec recognizes it by the field "event" as it parses, so nearly every line is parsed, checked
-and made an event in one pass. What it refuses may be right all the same, such as a line of a newer writer with a field more: it is parsed
-as plain JSON and looked at field by field, to be taken after all or to be refused in words.
+and made an event in one pass. A line that it refuses may still be right, such as a line of a newer writer with a field more: it is parsed
+as plain JSON and looked at field by field, to be accepted or to be refused with a reason.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Judging one recorded history: every event through the checker, and what is said about it. By itself, or with its publishers' records.
+"""Verifies one recorded history, by itself or with the records of its publishers.
+
+Every event goes through the checker, and the result is a `Judgement`.
 
 What publishers recorded of themselves (`prober.client`) is joined to what was received of their messages, and judged together. A message id
 ties a publish to its deliveries: a delivery of a message that a record names takes the writer and the number that the record gave it. All
-others stay what they were, messages that nobody recorded. So a record that begins in the middle, that has holes, or that is one of several
+others stay messages whose publishes are not on record. So a record that begins in the middle, that has holes, or that is one of several
 publishers' is a smaller record, never a wrong one: it proves something about those publishes that it has.
 
 Left out of a record is what nothing can be proven of:
@@ -58,7 +60,7 @@ _AT: Final = attrgetter("t")
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is said about one file.
+    """The result of verifying one file.
 
     findings    those kept; `counts` says how many there were of each kind and status.
     counters    what the checker saw and judged.
@@ -86,7 +88,7 @@ def judge(path: str, header: TraceHeader, events: Iterable[Event]) -> Judgement:
     """Judge a history under its header's rules. Never raises for anything a file can contain.
 
     A malformed line ends the judging: what was proven before it stands, everything else is unknown. A fault of the checker makes
-    the verdict unknown, whatever it said before. Memory is bounded by the checker and the kept findings.
+    the verdict unknown, whatever was found before. Memory is bounded by the checker and the kept findings.
     """
     judging, count, malformed = Judge({header.subscription: header.rules}), 0, ""
     try:
@@ -115,7 +117,7 @@ def judge(path: str, header: TraceHeader, events: Iterable[Event]) -> Judgement:
 class PublisherRecords:
     """What publishers recorded: `events` in the order of the time since 1970.
 
-    counts      `publishes` that count, and what was left out: `unread` lines, `early` publishes, those `beyond` what there is room for.
+    counts      `publishes` that count, and what was left out: `unread` lines, `early` publishes, those `beyond` the memory for records.
     """
 
     events: list[Publish] = field(default_factory=list)
@@ -220,7 +222,7 @@ def _named(event: Event, named: Mapping[tuple[str, str], Published]) -> Event:
 def _clocks_differ_s(
     records: PublisherRecords, came: Mapping[tuple[str, str], Delivered], offset_s: float, allowed_s: float
 ) -> float:
-    """By how much the clocks certainly differ, if that is more than allowed; else 0."""
+    """The provable difference of the clocks in seconds, 0 if up to `allowed_s`."""
     begun: dict[tuple[str, str, int], float] = {}
     most_s = 0.0
     for event in records.events:

@@ -32,7 +32,7 @@ BLOCK_BYTES: Final = 1 << 16  # read at once: lines are split faster by the hund
 class TraceError(Exception):
     """A file is not a readable trace. The text is one line: `FILE:LINE: what is wrong and what to do`.
 
-    `line` counts from 1, the header's; it is 0 when the file could not be opened at all, and is then left out of the text.
+    `line` counts from 1, the header's; it is 0 when the file could not be opened, and is then left out of the text.
     """
 
     def __init__(self, path: str, line: int, message: str) -> None:
@@ -88,9 +88,10 @@ class TraceReader:
                 yield event
 
     def readable(self, unread: Callable[[], None]) -> Iterator[Event]:
-        """The events of those lines that are events, in the order of the file; `unread` is told of each other line.
+        """The events of those lines that are events, in the order of the file.
 
-        For a file that is still written, or whose writer was killed. Raises `TraceError` only if it cannot be read at all.
+        `unread` is called for each other line. For a file that is still written, or whose writer was killed. Raises `TraceError` only if
+        the file cannot be read.
         """
         decode = event_decoder(self.header.subscription, self.header.key)
         for _, lines in self._blocks:

@@ -177,9 +177,10 @@ class _Copy:
 
 
 class Holding:
-    """Told each event with the index of the row on which it stands.
+    """The outstanding messages of each column, from the events of a history.
 
-    `ack_deadline_s` None: the history is not known to have the acknowledgements, so nothing is said of what is held.
+    It takes each event with the index of the row on which it stands. `ack_deadline_s` None: the history may lack acknowledgements, so the
+    diagram shows no outstanding messages.
     """
 
     def __init__(self, columns: Columns, ack_deadline_s: float | None) -> None:
@@ -227,7 +228,7 @@ class Holding:
         yield from (Bar(column, first, rows - 1) for column, first in self._since.items())
 
     def _deliver(self, event: Delivered) -> None:
-        """When a message comes again, the key starts again from there: what was held from there on is held no more."""
+        """A redelivery restarts the key: holds of this message and later ones end."""
         name = event.subscription, event.message_id
         order = self._order.setdefault(name, len(self._order))
         self._drop(event.subscription, lambda copy: copy.order >= order)

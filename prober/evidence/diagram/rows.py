@@ -1,8 +1,8 @@
 """What stands on each line of a diagram: the events of a history in their order, and what follows from them.
 
-Three things are added that nobody recorded: where a lease may have run out (its length is known, its end is not seen), what should have
-come and did not, and how long nothing happened. A bar next to a subscriber says that it has messages which it has not acknowledged; it is
-drawn for the reader's eye and decides nothing. How it looks is left to who paints it.
+Three things are added that are not on record: where a lease may have run out (its length is known, its end is not seen), messages that
+should have come and did not, and how long nothing happened. A bar next to a subscriber shows that it has unacknowledged messages; it is
+drawn for the reader's eye and decides nothing. The renderers decide about the looks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Mark(StrEnum):
     SETTLES = "settles"
     """Only after it was it certain."""
     WRONG = "wrong"
-    """What should not have happened, or the end of a wait that was in vain."""
+    """An event that should not have happened, or the end of a wait in which none came."""
 
 
 class Sort(StrEnum):
@@ -215,9 +215,10 @@ _ABSENT: Final[Mapping[Kind, tuple[str, str]]] = {
 
 
 def _marks(history: Sequence[Numbered], finding: Finding) -> Mapping[int, Mark]:
-    """What is wrong is the witness that should not have been; if there is none, the event that settles the finding.
+    """The marks of the witnesses, of the settling event, and of the wrong event.
 
-    That is its last witness, or the end of a wait that was in vain.
+    The wrong event is the delivery that should not have been; if there is none, the event that settles the finding: its last witness, or
+    the end of the wait for a message that did not come.
     """
     in_vain = KINDS[finding.kind].is_wait
     last = max(finding.witnesses) if finding.witnesses and not in_vain else history[-1][0]
@@ -239,7 +240,10 @@ def _omission(count: int) -> list[Row]:
 
 
 def _missing(columns: Columns, finding: Finding, event: Event) -> list[Row]:
-    """What should have come instead of an event, or in vain was waited for, if anybody is there to whom it should have come."""
+    """The message that should have come instead of an event, or by the end of a wait.
+
+    Empty if there is no session to which it should have come.
+    """
     missing, column = absent(finding.kind, finding.facts), columns.any_of(finding.subscription)
     if isinstance(event, events.Delivered):
         column = columns.of(event.subscription, event.session)

@@ -27,7 +27,7 @@ SUBSCRIBERS_MAX: Final = 4
 
 _GUTTER: Final = 24  # number and time
 _MARGIN: Final = 17  # the marks
-_GAP_MAX: Final = 26  # a wider column helps nobody
+_GAP_MAX: Final = 26  # a wider column does not help a reader
 _SIGNS: Final[Mapping[Sign, str]] = {Sign.OPENED: "o", Sign.CLOSED: "x", Sign.GONE: "x", Sign.LEASE: "~"}
 _SHORT: Final[Mapping[str, str]] = {"confirmed": "ok", "ack confirmed": "ack ok", "outcome unknown": "unknown"}
 _WRONG: Final[Mapping[Status, str]] = {
@@ -117,7 +117,7 @@ class _Canvas:
 
 
 def _is_told(row: Row) -> bool:
-    """All but the pauses for the eye: how long something was waited for in vain is told."""
+    """Whether the text shows a row: not if it is a pause for the eye only."""
     return row.shape.in_vain if isinstance(row.shape, Pause) else True
 
 
