@@ -1,4 +1,7 @@
-"""What many simulations show together: which probe found which fault, how often, as what and how fast; who was accused in vain."""
+"""The sum of many simulations: detections by probe and fault, and false alarms.
+
+For each probe and fault it contains how often, as which findings and how fast the probe found the fault.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,17 @@ FOUND_AT_LEAST: Final = 0.99
 """Of the runs in which a fault was observable, at the probe that finds it best."""
 
 CERTAIN: Final = 0.999
-"""How certain it must be that a fault is found less often than that to be told as missed: few runs prove little."""
+"""Confidence needed to report a fault as missed; few runs prove little.
+
+That is, the confidence that a probe finds the fault less often than it should.
+"""
 
 
 @dataclass(slots=True)
 class Cell:
-    """The runs of one probe that one fault struck while they were judged, and in which it must be found.
+    """The runs of one probe with an observable fault that it must find.
+
+    Observable: the fault was injected while the run was judged.
 
     calm, found_calm    those of simulations in which nothing else went wrong, and of these the ones in which it was found.
     kinds               how many of them each finding was made in.
@@ -96,7 +104,7 @@ class Detection:
     """Clean runs in which another rule raised an alarm, by rule."""
     failures: list[Failure] = field(default_factory=list)
     missing: dict[str, list[int]] = field(default_factory=dict)
-    """Faults that struck observably in the simulations of these seeds, in which no run found them."""
+    """By fault, the seeds of simulations in which it was observable and not found."""
 
     @classmethod
     def of(cls, simulated: Iterable[Simulated]) -> Detection:
@@ -147,22 +155,22 @@ class Detection:
 
     @property
     def faults(self) -> Sequence[str]:
-        """Those that were observable at all."""
+        """Faults that were observable in a run."""
         return sorted(self.cells)
 
     @property
     def below(self) -> Sequence[str]:
-        """Faults that even the best probe certainly finds too rarely."""
+        """Faults that even the best probe finds too rarely, with confidence `CERTAIN`."""
         return [fault for fault in self.faults if self.best(fault)[1].is_certainly_below]
 
     @property
     def is_as_expected(self) -> bool:
-        """Whether nobody was accused in vain, and nothing was missed."""
+        """Whether there was no false alarm, and no missed fault."""
         return not self.failures and not self.below
 
 
 def observable_in(note: RunNote) -> Sequence[str]:
-    """The faults that struck a run while it was judged, and that must be found there."""
+    """The faults injected into a run while it was judged that it must find."""
     return [fault for fault in note.struck if caught_as(fault, note.probe)] if note.judged else []
 
 

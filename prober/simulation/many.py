@@ -18,7 +18,11 @@ from prober.simulation.world import Simulated, defaults, simulate
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Which simulations are wanted. `faults`: only these are injected. `history`: where to write them as a history, if at all."""
+    """The simulations to run.
+
+    faults   only these are injected.
+    history  where to write them as a history; None: nowhere.
+    """
 
     seeds: range
     hours: float = HOURS_DEFAULT

@@ -3,7 +3,7 @@
 The client sees what `grpc.aio` would show it, the service is given as the handlers that it would register with a server; so both run
 unchanged. A connection is one pipe there and one back, each of which keeps the order of what is put into it, as HTTP/2 over TCP does;
 how long it takes to get through is a matter of the network conditions, and of the seed. A cut loses what is under way, ends every call with
-UNAVAILABLE, and lets nobody connect for a while.
+UNAVAILABLE, and blocks new connections for a while.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Metadata: TypeAlias = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class _Details(grpc.HandlerCallDetails):
-    """What a server is told of a call before it has its request."""
+    """The details of a call that a server gets before its request."""
 
     method: str
     invocation_metadata: tuple[tuple[str, str | bytes], ...] = ()
@@ -46,7 +46,7 @@ class Network:
 
     @property
     def is_down(self) -> bool:
-        """Whether nobody can connect."""
+        """Whether new connections fail."""
         return asyncio.get_running_loop().time() < self.down_until_t
 
     def serve(self, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
@@ -55,13 +55,13 @@ class Network:
         self._handler_of.clear()
 
     def open_channel(self, _endpoint: Endpoint, _credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
-        """A connection of its own, wherever it is said to go."""
+        """A connection of its own, whatever its endpoint."""
         channel = SimulatedChannel(self)
         self._channels.append(channel)
         return cast(grpc.aio.Channel, channel)
 
     def cut(self, down_s: float) -> None:
-        """Breaks every connection; nobody can connect for so long."""
+        """Breaks every connection; new ones fail for `down_s` seconds."""
         self.down_until_t = asyncio.get_running_loop().time() + down_s
         for channel in self._channels:
             channel.broken()
@@ -71,7 +71,7 @@ class Network:
         return self.conditions.delay_s(self._chance)
 
     def handled_after_s(self) -> float:
-        """How long a request of its own waits at the service for somebody to take it up."""
+        """The seconds that a request waits at the service for its handler."""
         return self._chance.uniform(0.0, self.conditions.disorder_s) if self.conditions.disorder_s else 0.0
 
     def handler(self, method: str) -> Any:
@@ -157,7 +157,7 @@ class _Call:
         self.is_over = False
         """Whether the client has heard the end."""
         self.ended: asyncio.Future[None] = self.loop.create_future()
-        """Done when it is over, or when nobody waits for that any more."""
+        """Done when it is over, or when its client no longer waits for it."""
         self.woken: tuple[asyncio.Event, ...] = ()
         """What is set when it ends."""
         self._task: asyncio.Task[None] | None = None
@@ -165,7 +165,7 @@ class _Call:
         channel.calls[self] = None
 
     def end(self, code: grpc.StatusCode = grpc.StatusCode.OK, details: str = "", trailing: Metadata = ()) -> None:
-        """The client hears the end; only the first counts."""
+        """The client gets the end of the call; only the first counts."""
         if self.is_over:
             return
         self.is_over = True
@@ -180,7 +180,7 @@ class _Call:
         self.channel.calls.pop(self, None)
 
     def cancel(self) -> None:
-        """The client gives up; the service hears of it, if it still works at the call."""
+        """The client cancels; the service gets that, if it still works at the call."""
         if not self.is_over:
             self.is_cancelled = True
             self.end(grpc.StatusCode.CANCELLED, "Locally cancelled by application!")
@@ -294,7 +294,7 @@ class StreamCall:
         self._call.cancel()
 
     async def initial_metadata(self) -> None:
-        """Waits until the service has said anything."""
+        """Waits until the service has sent metadata or a response."""
         await self._greeted.wait()
         if not self._is_greeted and self._call.status is not None:
             self._call.raise_end()
@@ -328,7 +328,7 @@ class StreamCall:
         return self._responses.popleft()
 
     def greeted(self) -> None:
-        """The service has said something."""
+        """The service has sent metadata or a response."""
         self._is_greeted = True
         self._greeted.set()
 

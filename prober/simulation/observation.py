@@ -1,7 +1,7 @@
-"""What the simulation notes of each run: what struck it, by the ledger of the service; what was found; what other rules would have said.
+"""Notes of each simulated run: injected faults, findings, alarms of other rules.
 
-A run is *clean* if nothing that breaks a promise has ever struck its topic or subscriptions: whatever is found in it is a false alarm. A
-fault that struck it while it was judged was *observable*.
+The ledger of the service contains the injected faults. A run is *clean* if no fault that violates a guarantee was ever injected into its
+topic or subscriptions: every finding in it is a false alarm. A fault that was injected while the run was judged was *observable*.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PROOFS_MAX = 3
 
 
 ALLOWED_WITH_DEAD_LETTERS: Final = frozenset({"redeliver_single", "redeliver_unacked_only", "reorder_run", "lone_duplicate"})
-"""Faults of which run comes again: with a dead-letter policy consistent redelivery is not promised."""
+"""Faults of redelivery, which is not guaranteed consistent with dead letters."""
 
 
 def caught_as(fault: str, probe: str) -> Sequence[str]:
@@ -43,9 +43,10 @@ def caught_as(fault: str, probe: str) -> Sequence[str]:
 class RunNote:
     """One run.
 
-    judged   whether it was judged to its end: nobody stood still, and it was not cut short.
-    struck   how often each fault struck it so that it could be seen; `struck_t` is when the first did that breaks a promise there.
-    unseen   how often each fault struck it otherwise (`witnesses`).
+    judged   whether it was judged to its end: no process paused, and it was not cut short.
+    struck   how often each fault was injected so that the run could observe it; `struck_t` is the time of the first that violates a
+             guarantee there.
+    unseen   how often each fault was injected otherwise (`witnesses`).
     found    the findings that fail a run, by kind, with the time of the first of each.
     alarms   how often other rules raised one.
     proofs   the first findings, in words.
@@ -69,7 +70,7 @@ class RunNote:
 
     @property
     def is_false_alarm(self) -> bool:
-        """Whether the service was accused of what it did not do."""
+        """Whether the run has findings although it is clean."""
         return self.clean and bool(self.found)
 
     def caught(self, fault: str) -> bool:
@@ -77,13 +78,13 @@ class RunNote:
         return any(kind in self.found for kind in caught_as(fault, self.probe))
 
     def after_s(self, fault: str) -> float | None:
-        """How long after it struck first it was found."""
+        """Seconds from the first injection to the first finding of the fault."""
         times = [t for kind, t in self.found.items() if kind in caught_as(fault, self.probe)]
         return None if not times or self.struck_t is None else max(0.0, min(times) - self.struck_t)
 
 
 class Observer:
-    """Hears of all runs of a simulation. `notes` are those that are over."""
+    """Observes all runs of a simulation. `notes` are those that are over."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.notes: list[RunNote] = []
@@ -97,7 +98,7 @@ class Observer:
         return RunObserver(self, run)
 
     def taint(self) -> None:
-        """Notes what was struck by something that breaks a promise."""
+        """Notes the topics and subscriptions affected by violations of a guarantee."""
         for injection in self._ledger.latest:
             known = CATALOGUE[injection.fault]
             if known.findings or known.exactly_once:
@@ -105,11 +106,14 @@ class Observer:
                 self._all_tainted |= not injection.where
 
     def is_tainted(self, names: Sequence[str]) -> bool:
-        """Whether something that breaks a promise has ever struck one of these topics and subscriptions."""
+        """Whether an injected fault violated a guarantee on one of these.
+
+        `names`: topics and subscriptions.
+        """
         return self._all_tainted or not self._tainted.isdisjoint(names)
 
     def strikes(self, names: Sequence[str], since_t: float) -> list[Injection]:
-        """What has struck them since."""
+        """The faults injected into these topics and subscriptions since then."""
         began = STARTED_AT.timestamp() + since_t
         here = {*names, ""}
         return [injection for injection in self._ledger.latest if injection.t >= began and injection.where in here]

@@ -1,4 +1,4 @@
-"""Two other rules for the same events, to compare with: what simpler probers would have said.
+"""Two other rules for the same events, to compare with: those of simpler probers.
 
 *Arrival order*: of each key, a sequence number is at most one more than the last one that arrived.
 
@@ -23,7 +23,7 @@ HISTORY: Final = 250
 
 
 class OtherRule(Protocol):
-    """Hears of the events of one run; `alarms` says how often it raised one."""
+    """Gets the events of one run; `alarms` counts its alarms."""
 
     alarms: int
 

@@ -154,7 +154,7 @@ def page(seeds: Sequence[tuple[int, int]], hours: float, detection: Detection, p
 
 
 def _alarms(detection: Detection) -> str:
-    """How often somebody was accused in vain."""
+    """The number of false alarms."""
     false = sum("false alarm" in failure.what for failure in detection.failures)
     clean = detection.clean_runs
     most = _percent(upper_bound(false, clean))
@@ -165,7 +165,7 @@ def _alarms(detection: Detection) -> str:
 
 
 def _below(detection: Detection) -> str:
-    """What is found less often than it should be, and what nobody could find."""
+    """Faults found less often than they should be, and faults that no probe can find."""
     lines = [_too_rarely(fault, *detection.best(fault)) for fault in _found_too_rarely(detection)]
     lines += [f"- `{name}`: no run met it." for name in TO_BE_FOUND if CATALOGUE[name].findings and name not in detection.faults]
     if not lines:
@@ -204,7 +204,7 @@ def _matrix(detection: Detection) -> str:
 
 
 def _missed(detection: Detection) -> str:
-    """Why a probe misses some of them: what another one sees, or nobody can."""
+    """Why a probe misses some of them: another probe sees them, or none can."""
     cells = [(fault, probe, cell) for fault, probe, cell in detection.matrix if cell.is_certainly_below]
     rows = [(f"`{fault}`", f"`{probe}`", _share(cell), WHY.get((fault, probe), "not looked into")) for fault, probe, cell in cells]
     return f"{MISSED}\n{_table(('fault', 'probe', 'found', 'why not always'), rows)}" if rows else ""
@@ -252,7 +252,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Writes the page. With `--results` it is of all simulations that the file has, those that are wanted among them.
 
-    What cannot be used as results is one line on stderr. Whoever interrupts it has the page of what there is by then.
+    What cannot be used as results is one line on stderr. After an interrupt the page has the results so far.
     """
     parser = argparse.ArgumentParser(prog="python -m prober.simulation.page", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("page", type=Path)

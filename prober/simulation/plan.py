@@ -1,7 +1,7 @@
 """What happens in one simulation, drawn from its seed: which probes work how hard, what goes wrong with the service, and what around it.
 
 Half of all simulations are calm apart from one fault of the service, so that it must be found. A quarter is rough: whatever may happen to
-legal services, networks and probers happens, and nobody may be accused. The rest is both.
+legal services, networks and probers happens, and the checker must report no violation. The rest is both.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MET_ONLY_BY: Final[Mapping[str, tuple[ProbeName, ...]]] = MappingProxyType(
 
 TO_BE_FOUND: Final = tuple(name for name, known in sorted(CATALOGUE.items()) if known.findings or known.exactly_once)
 ALLOWED: Final = tuple(name for name, known in sorted(CATALOGUE.items()) if name not in TO_BE_FOUND)
-"""Faults that break no promise anywhere."""
+"""Faults that violate no guarantee anywhere."""
 
 _SHARES: Final = (0.02, 0.05, 0.2)
 _FEW_CASES: Final = frozenset(
@@ -74,9 +74,12 @@ class Trouble(StrEnum):
     """What may happen around the service, and is none of its doing."""
 
     CUT = "cut"
-    """All connections break, and nobody can connect for a while: the network, or a front end of the service that begins again."""
+    """All connections break and new ones fail for a while.
+
+    The cause is the network, or a front end of the service that restarts.
+    """
     RESTART = "restart"
-    """The prober is told to stop, and begins again."""
+    """The prober is stopped, and restarts."""
     KILL = "kill"
     """The prober vanishes from the network, and another one begins."""
     CLOCK = "clock"

@@ -31,7 +31,7 @@ AGE_S: Final = 1.0
 
 
 class SimulatedProber:
-    """Works from `start` to `stop`, at everything that is configured for the one target. `sinks` hear of every run."""
+    """Runs all probes of one target from `start` to `stop`; `sinks` get every run."""
 
     def __init__(
         self, config: Config, network: Network, pushes: PushEndpoint, sinks: Sequence[RunSink], checkpoints: Checkpoints
@@ -58,7 +58,7 @@ class SimulatedProber:
         self._aging = asyncio.create_task(self._age(), name="ages")
 
     async def stop(self) -> None:
-        """Ends, as a service does that is told to."""
+        """Ends, like a service on a signal to stop."""
         assert self._aging is not None
         self._aging.cancel()
         await self._assignments.stop()

@@ -34,7 +34,7 @@ class SimulatedPosts:
         return exchange.status
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """It has no resources to release."""
 
 
 class _Exchange:
@@ -56,7 +56,10 @@ class _Exchange:
         }
 
     async def carried_out(self, app: App) -> None:
-        """Returns when the app has answered. If nobody waits for that any more, it goes on, and hears it by `given_up`."""
+        """Returns when the app has answered.
+
+        If the caller stops waiting, the app goes on; `given_up` reports that to it.
+        """
         answering = asyncio.ensure_future(app(self._scope, self._receive, self._send))
         await asyncio.shield(answering)
 

@@ -16,7 +16,10 @@ FLUSH_EVERY_S: Final = 60.0
 
 @asynccontextmanager
 async def recorded(location: str | None, process: str) -> AsyncIterator[list[RunSink]]:
-    """Within this, who writes the history; nobody if it has no location. `process` names the files."""
+    """Within this, the sinks that write the history; none without a location.
+
+    `process` names the files.
+    """
     if location is None:
         yield []
         return

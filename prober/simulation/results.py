@@ -1,6 +1,6 @@
 """The sum of simulations, kept in a file, so that ten thousand hours can be gathered over many starts.
 
-A JSON document: which simulations they are and of which program, the seeds, and what came of all of them together. It is written anew now
+A JSON document: which simulations they are and of which program, the seeds, and what came of all of them together. It is rewritten now
 and then, and at the end; what was simulated since is simulated again at the next start.
 """
 

@@ -23,7 +23,7 @@ _SERIALS_PER_SECOND: Final = 1_000_000
 
 
 class SimulatedService:
-    """A service with faults; `app` takes what it pushes. Its clock is nobody else's, and is never set."""
+    """A service with faults; `app` takes its pushes. Its clock is its own, never set."""
 
     def __init__(self, faults: Iterable[Fault], conditions: NetworkConditions, chance: Random, app: App) -> None:
         loop, began = asyncio.get_running_loop(), STARTED_AT.timestamp()

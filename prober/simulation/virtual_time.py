@@ -61,7 +61,7 @@ class VirtualTime(asyncio.SelectorEventLoop):
     """An event loop whose time stands still while there is something to do, and then jumps to the next timer.
 
     t            seconds since it was made.
-    set_forward  by how much somebody has set the clock of the machine; also backwards.
+    set_forward  by how many seconds the clock of the machine was set; also backwards.
     """
 
     def __init__(self) -> None:
@@ -111,7 +111,10 @@ class VirtualTime(asyncio.SelectorEventLoop):
         return self.call_at(self.t + delay, callback, *args, context=context)
 
     def _run_once(self) -> None:
-        """One round of asyncio's loop: whoever is due has a turn, and who becomes due meanwhile waits for the next round."""
+        """One round of asyncio's loop: each due callback has a turn.
+
+        Callbacks that become due meanwhile wait for the next round.
+        """
         turns = self._turns
         if not turns:
             self._leap()
@@ -141,6 +144,6 @@ class VirtualTime(asyncio.SelectorEventLoop):
             self._turns.append(heappop(timers)[2])
 
     def _read(self) -> float:
-        """Whoever reads the clock has worked: no two things happen at one time."""
+        """Reading the clock takes time: no two things happen at one time."""
         self.t += READING_S
         return self.t

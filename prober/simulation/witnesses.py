@@ -1,10 +1,17 @@
-"""What the client of a service can have seen of a fault: without that, nothing on record tells the service from an honest one.
+"""Observability of a fault: whether the record of a client can prove it.
 
-The ledger of the service says what it did, not what that meant to a client. A message that was acknowledged need not come again, although
-the service had not heard of it yet; what a subscriber has answered, or whose lease may be over, it does not hold, although the service
-thought so; a stream that ends soon after may have been dead before; what had been acknowledged need only be sent again, and may have gone
-with a stream that broke, or be what came just before on another session; who received everything misses nothing when all falls silent;
-and what is left of an earlier run belongs to no record. Faults that are not named in `SEEN` are seen whenever they strike.
+Without that, no event on record tells the service from an honest one.
+
+The ledger of the service contains its actions, not their meaning for a client. The record cannot prove a fault in these cases:
+
+* A message was acknowledged, and the service had not received the acknowledgement yet: it need not be redelivered.
+* A subscriber has answered a message, or the lease may be over, and the service still counted it as outstanding: it is not held.
+* A stream ended soon after the fault: it may have been dead before.
+* Acknowledged messages were to be redelivered: they may have gone with a stream that broke, or have come just before on another session.
+* A subscriber had received everything: it misses nothing when the service falls silent.
+* A message is left of an earlier run: it belongs to no record.
+
+Faults that are not named in `SEEN` are seen whenever they are injected.
 """
 
 from __future__ import annotations
@@ -95,18 +102,21 @@ class Witnesses:
         self._sought = True
 
     def saw(self, injection: Injection, t: float) -> bool:
-        """Whether what was injected at a time of the run's clock can be told from what is allowed."""
+        """Whether the client can tell an injection from legal behaviour; `t` by its clock."""
         if injection.message_id in self._foreign or self._is_unrecorded(injection):
             return False
         seen = SEEN.get(injection.fault)
         return injection.where not in {"", *self._rules} or seen is None or seen(self, injection, t)
 
     def _is_unrecorded(self, injection: Injection) -> bool:
-        """Whether it struck a message without a key in a run that records none of these."""
+        """Whether the injection affected a message without a key in a run without these.
+
+        Such a run records no message without a key.
+        """
         return bool(injection.message_id) and not injection.key and not self._published[""]
 
     def was_never_acked(self, injection: Injection, _t: float) -> bool:
-        """Whether the message is one that must come again."""
+        """Whether the message must be redelivered."""
         return (injection.where, injection.message_id) not in self._acked
 
     def met_what_is_held(self, injection: Injection, t: float) -> bool:
@@ -122,7 +132,7 @@ class Witnesses:
         )
 
     def came_while_held(self, injection: Injection, t: float) -> bool:
-        """Whether the message came again while it was held."""
+        """Whether the message was redelivered while it was held."""
         receipts = [one for one in self._receipts[injection.where, injection.key] if one.message_id == injection.message_id]
         again = next((one for one in receipts if one.t >= t), None)
         return again is not None and any(
@@ -132,11 +142,11 @@ class Witnesses:
         )
 
     def did_not_go_on(self, injection: Injection, t: float) -> bool:
-        """Whether the later messages of the key that had come did not come again, each in its turn, and before any other.
+        """Whether the redelivery left out or reordered later messages of the key.
 
-        What is held comes again when its lease is over: then the redelivery was slow, and nothing else. What was under way when it began
-        came before. What had been acknowledged may have been sent on a stream that broke meanwhile. What came on another session may have
-        been sent after that message already.
+        A held message is redelivered when its lease is over: then the redelivery was slow, and nothing else. Messages that were under way
+        when it began came before. Acknowledged messages may have been sent on a stream that broke meanwhile. Messages of another session
+        may have been sent after that message already.
         """
         receipts = self._receipts[injection.where, injection.key]
         struck = next((one.seq for one in receipts if one.message_id == injection.message_id), 0)
@@ -167,9 +177,9 @@ class Witnesses:
         return self._is_owed(injection.where, injection.key) or self.did_not_go_on(injection, t)
 
     def missed_anything(self, _injection: Injection, _t: float) -> bool:
-        """Whether anything is missed anywhere; what has to come again after a seek is taken to be missed.
+        """Whether a message is missing anywhere; after a seek there always is one.
 
-        If nothing was ever pushed, nobody knows whether the service could reach the endpoint.
+        If nothing was ever pushed, it is unknown whether the service could reach the endpoint.
         """
         reached = [name for name, rules in self._rules.items() if rules.mode is not Mode.PUSH or self._was_reached(name)]
         return bool(reached) and (self._sought or any(self._is_owed(name, key) for name in reached for key in self._published))
@@ -189,7 +199,7 @@ class Witnesses:
         return one.session != began.session and one.t >= sent_t
 
     def _may_have_gone_with_a_stream(self, subscription: str, left_out: list[_Receipt], t: float, until_t: float) -> bool:
-        """Whether messages that did not come again by `until_t` may have been sent since `t` all the same."""
+        """Whether messages missing at `until_t` may have been sent since `t`, and lost."""
         acked = all(self._acked.get((subscription, one.message_id), inf) < until_t for one in left_out)
         return acked and any(t < broke_t <= until_t for broke_t in self._breaks[subscription])
 
@@ -230,4 +240,4 @@ SEEN: Final[Mapping[str, Callable[[Witnesses, Injection, float], bool]]] = Mappi
         "lease_short": Witnesses.came_while_held,
     }
 )
-"""What of a fault must be on record to be told from what is allowed."""
+"""By fault, whether its record differs from that of legal behaviour."""

@@ -47,12 +47,15 @@ class Simulated:
 
 @cache
 def defaults() -> Config:
-    """The configuration that holds where nobody says anything."""
+    """The configuration without any setting of a user."""
     return load(None, {"ORDERING_PROBER_INSTANCE": INSTANCE})
 
 
 def simulate(plan: Plan, history: str | None = None) -> Simulated:
-    """Carries a plan out, in no event loop but its own. `history`: where to write it as one, if at all."""
+    """Carries a plan out, in no event loop but its own.
+
+    `history`: where to write it as one; None: nowhere.
+    """
     loop = VirtualTime()
     with _quiet(), on_machine(loop.machine(plan.seed)), asyncio.Runner(loop_factory=lambda: loop) as runner:
         return runner.run(_World(plan, loop).live(history))
