@@ -1,22 +1,22 @@
 """`affinity`: while messages of a key are outstanding, the key stays at one subscriber.
 
 Subscribers join and leave while bursts are published. Of each burst the first message is held back until the next burst has begun to
-come, so each burst after the first meets a key of which something is certainly outstanding. Everything else is acknowledged after a
+come, so each burst after the first meets a key of which a message is provably outstanding. Everything else is acknowledged after a
 moment. Now and then all of a key is acknowledged before the next burst, so that it falls idle, which is when it may move.
 
-Whoever leaves takes the proof along: what its stream carried may have been lost before. So half of the subscribers stay to the end. The
-others leave one after the other, and new ones join in their place; while the second half of the bursts is published nobody leaves.
+A subscriber that leaves takes the proof along: messages of its stream may have been lost before. So half of the subscribers stay to the
+end. The others leave one after the other, and new ones join in their place; while the second half of the bursts is published none leaves.
 
 In some runs every other key *rests* after its first burst: all of it is acknowledged, and the next burst comes only when that has
-certainly been applied. Meanwhile subscribers leave. Only such a key is known to be idle; a moment after an acknowledgement nobody knows.
+provably been applied. Meanwhile subscribers leave. Only such a key is known to be idle; a moment after an acknowledgement that is unknown.
 
-At the wire one of the subscribers that stay allows few outstanding messages (`Allowance`), which is to slow down nobody else. How far the
+At the wire one of the subscribers that stay allows few outstanding messages (`Allowance`), which must not slow down the others. How far the
 service keeps to that is counted and never judged. While as many messages are unacknowledged as a stream allows, "the server stops sending
 more messages" (reference, StreamingPullRequest, `max_outstanding_messages`). What was acknowledged is not outstanding from the moment at
-which that was sent on, so the count is rather too low. Nobody is accused of more than was allowed: when the service starts a key again
-elsewhere, it does not count what is held here any more, and that may be seen here later or not at all.
+which that was sent on, so the count is rather too low. More messages than allowed are not reported as a violation: when the service
+restarts a key elsewhere, it no longer counts the messages held here, and the probe may see that later or never.
 
-How soon a subscriber that joins has keys is measured and never judged, for keys need not move to it at all.
+How soon a subscriber that joins has keys is measured and never judged, for keys need not move to it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ BESIDE_REST_S: Final = 10.0
 ALLOWED: Final = 16
 """How many messages the subscriber with the small limit allows: more than are held back there, fewer than come at once."""
 REDELIVERED_SHARE: Final = 0.08
-"""Of the messages, about so many come again since a subscriber left that held them; measured on the embedded server."""
+"""Share of messages redelivered after a subscriber left, on the embedded server."""
 REACHED: Final = "flow_control_reached"
 EXCEEDED: Final = "flow_control_exceeded"
 
@@ -77,7 +77,10 @@ class Bursts:
         await asyncio.sleep(3.0 * self._workload.ack_after_s)
 
     async def rest(self) -> None:
-        """Waits until the key is certainly idle, publishes the others, and counts whether it stayed at its subscriber."""
+        """Waits until the key is provably idle, and publishes the others.
+
+        It counts whether the key stayed at its subscriber.
+        """
         await asyncio.sleep(self._context.resources.bounds.ack_settled_s + SETTLED_S)
         before = self.at
         await self._publish(2)

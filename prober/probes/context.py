@@ -82,7 +82,7 @@ class Delivery:
         self.context.ack(self)
 
     def nack(self) -> None:
-        """Refuses it: it may come again at once."""
+        """Nacks it: it may be redelivered at once."""
         self.context.nack(self)
 
     def shorten_lease(self, seconds: int) -> None:
@@ -372,7 +372,7 @@ async def _pull_on(puller: Puller, tap: Tap, messages_max: int) -> None:
         try:
             await puller.pull(tap, messages_max, PULL_TIMEOUT_S)
         except BrokerError:
-            await asyncio.sleep(PULL_AGAIN_S)  # the tap was told; whether the target answers at all, the run asks elsewhere
+            await asyncio.sleep(PULL_AGAIN_S)  # the tap has the error; the run checks elsewhere whether the target answers
 
 
 class _ContextTap:

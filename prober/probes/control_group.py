@@ -1,7 +1,7 @@
 """`control_group`: what order costs, and what it buys, on one topic with two subscriptions that differ in nothing else.
 
 Bursts are published on keys; both subscriptions are consumed in the same way, everything is acknowledged at once. The ordered one is
-judged like any other. The other one guarantees no order, so nobody judges it; how its messages came is measured. Beside each burst the
+judged like any other. The other one guarantees no order, so it is not judged; its deliveries are measured. Beside each burst the
 same is published without a key: what a key costs the publisher is the difference between the two requests (`paired_publishing`).
 
 *Price.* Each message comes on both, so it is a pair. How much later it came on the ordered one is averaged over each burst, since the

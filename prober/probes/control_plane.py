@@ -1,8 +1,8 @@
 """`control_plane`: administration calls end within seconds, and what is published once a subscription exists is delivered.
 
-The topic and its subscriptions are made for the run and deleted after it. As soon as they exist, before anybody reads, messages are
+The topic and its subscriptions are made for the run and deleted after it. As soon as they exist, before a subscriber reads, messages are
 published on all keys: each must arrive, the first ones included. Then more are, and everything else that an administrator does is done
-once, on a second subscription that nobody reads; and a request is made that must be refused, to switch its ordering on.
+once, on a second subscription without subscribers; and a request is made that must be refused, to switch its ordering on.
 
 The time from the request that creates the subscription to the first receipt is measured. A first message that never arrives has no such
 latency: the checker reports it.
@@ -23,7 +23,7 @@ from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
 SPARE: Final = "spare"
-"""What the subscription is called that nobody reads."""
+"""The name of the subscription without subscribers."""
 RETENTION_S: Final = 86_400.0
 ATTEMPTS_MAX: Final = 3
 """How often the ordering is switched on, while no answer comes."""

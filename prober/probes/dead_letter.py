@@ -1,8 +1,10 @@
-"""`dead_letter`: a message that nobody can process goes to the dead-letter topic after its attempts, and its key moves on.
+"""`dead_letter`: failing messages are dead-lettered, and their key moves on.
+
+A message that no subscriber can process goes to the dead-letter topic after its attempts.
 
 The first message of each burst but the last is poisoned: it is refused whenever it comes. The others are acknowledged whenever they come,
-and they come again with it. When the poisoned one has arrived at the dead-letter topic, the next burst shows that the key moves on, and
-those of the other keys that they do. One key begins alone: if nothing arrives there, the target does not forward, and nothing can be said.
+and they are redelivered with it. When the poisoned one is in the dead-letter topic, the next burst shows that the key moves on, and
+those of the other keys that they do. One key begins alone: if nothing arrives there, the target does not forward, and the run is UNKNOWN.
 
 The burst before the last of each key is poisoned as a whole. How far these messages arrive at the dead-letter topic in another order than
 they were published in is measured by RFC 4737 (`prober.ordering`) and never reported as a violation: Google's documentation says that order
@@ -143,7 +145,10 @@ def _forwarded(workload: Workload) -> int:
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Each burst but the last comes as often as it is refused; what is forwarded is published once more, and received from there."""
+    """Each burst but the last comes as often as it is nacked.
+
+    Forwarded messages are published again, and received from the dead-letter topic.
+    """
     again = (ATTEMPTS - 1) * workload.burst_messages * workload.keys * (workload.bursts - 1)
     return Traffic(workload.keys * workload.bursts, workload.messages, workload.messages + again + 2 * _forwarded(workload))
 

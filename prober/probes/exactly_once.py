@@ -1,19 +1,21 @@
-"""`exactly_once`: a confirmed acknowledgement is final, and what a subscriber holds does not come again.
+"""`exactly_once`: confirmed acknowledgements are final, held messages stay.
+
+The service must redeliver neither an acknowledged message nor one that a subscriber holds.
 
 On each key a message is held back while more are published one by one, so that the service goes on with the key again and again while
 something of it is outstanding. Then what is held is answered. The four ways take turns:
 
     in order      everything is acknowledged in order.
     out of order  the last is acknowledged first, which the service may refuse, then everything in order.
-    refused       the first is refused; everything comes again, and is acknowledged. Through a client library it is the last.
+    refused       the first is refused; everything is redelivered, and acknowledged. Through a client library it is the last.
     expired       the lease of the first ends; the same.
 
 Then streams break, which carry all keys, while of each key a burst is held; on every other key its first message is refused just before.
 A message that a subscriber cannot answer any more is redelivered when its lease ends; more is published meanwhile, and every key has to go
 on. The last message of every other key is nacked once.
 
-At last it is listened for what comes again although its acknowledgement was confirmed: for longer than a message may be on its way. Where
-that has no bound, through a client library, a new subscriber listens: whatever it gets was sent after it came.
+At last the probe waits for redeliveries of messages whose acknowledgement was confirmed: for longer than a message may be on its way. Where
+that has no bound, through a client library, a new subscriber waits: all its messages were sent after it came.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ class Trial:
         self._again = 0
 
     def decide(self, delivery: Delivery) -> None:
-        """Holds it back, makes it come again, or acknowledges it."""
+        """Holds a delivery back, provokes its redelivery, or acknowledges it."""
         if self.holds:
             self.held.append(delivery)
         elif delivery.seq == self._again:
@@ -99,9 +101,10 @@ class Trial:
         self.came.clear()
 
     async def let_go(self, way: Way, end: int) -> None:
-        """Answers what is held of a burst that ends with message `end`; what comes from now on is acknowledged at once.
+        """Answers the held messages of a burst that ends with message `end`.
 
-        A client library gives out what it has behind a message that is refused before that comes again. So there it is the last one.
+        Later arrivals are acknowledged at once. A client library gives out the messages that it has behind a nacked one before the
+        redelivery of that. So there the last message is nacked.
         """
         held, self.held, self.holds, self._way = self.held, [], False, way
         if way in (Way.REFUSED, Way.EXPIRED):
@@ -141,7 +144,7 @@ class Trial:
 async def act(context: ProbeContext, workload: Workload) -> None:
     """Publishes and holds on all keys side by side, then listens.
 
-    If the first message of a key does not come, it ends there, and the checker says what is owed. Raises NotSupported if all come and no
+    If the first message of a key does not come, the key ends, and the checker reports it. Raises NotSupported if all come and no
     acknowledgement is ever confirmed.
     """
     trials = {trial.key: trial for trial in map(Trial, workload.numbers)}

@@ -162,7 +162,7 @@ class SubscriptionPlan:
     retain_acked              what was acknowledged is kept, so that a seek can bring it back.
     of_dead_letters           it is of the dead-letter topic instead.
     backoff_s                 the bounds of its retry policy, the lower one 0: it has none.
-    unjudged                  the experiment reads it (`unjudged`); nobody records or judges it.
+    unjudged                  the experiment reads it (`unjudged`); the prober neither records nor judges it.
     filtered                  with a filter that messages with an even sequence number pass, and no others.
     """
 
@@ -187,7 +187,7 @@ class SubscriptionPlan:
 class Experiment:
     """What one probe does.
 
-    promise        the promise under test, in one sentence.
+    promise        the guarantee under test, in one sentence.
     act            does it: publishes and consumes through its context, and returns when publishing is over.
     workload       how much a run does by default; of `bursts` and `ack_after_s` always.
     interval_s     from the start of one run to that of the next, by default; `ack_deadline_s` is that of its subscriptions.
@@ -195,11 +195,11 @@ class Experiment:
     paced          publishes at a rate; others send each burst at once. `rate_problem`: what is wrong with that load, empty if it is right.
     wire_only      has nothing to show through Google's client library.
     traffic        what one run sends and receives with a workload, while the service does as it should.
-    chances        how many chances (`prober.core.chances`) a run gives at the wire to see the promise broken, by their counters.
+    chances        how many chances (`prober.core.chances`) a run gives at the wire to see a violation, by their counters.
     feeds          the indicators that it is for, with how many of their things a run counts at the least.
     disturbs       the indicators whose things it keeps from being good: they are not counted there. It keeps messages unanswered, breaks
-                   streams, lets subscribers go or publishes before there is one, and what comes after that on the same key is late by its
-                   doing: a client library, for one, hands out the next message of a key only when the last one is answered.
+                   streams, removes subscribers or publishes before there is one, so that later messages of the same key are late because
+                   of it: a client library, for one, hands out the next message of a key only when the last one is answered.
     admin_calls    the administration calls of a run that are measured.
     simulated      what a simulation chooses from instead of the default, by name of the setting.
     requires       counters that must not be 0, or the run is UNKNOWN: name -> the reason, in one line: cause; consequence; what to do if it

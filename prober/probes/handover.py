@@ -55,7 +55,7 @@ class NoHandover:
         return ()
 
     async def leave(self, epoch: str, publishes: Sequence[PublishEvent]) -> None:
-        """Nobody will ask."""
+        """Does nothing: no run takes over."""
 
 
 ALONE: Final = NoHandover()

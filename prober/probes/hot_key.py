@@ -1,7 +1,7 @@
 """`hot_key`: keys are loaded more and more, up to their limit of 1 MB/s; where the backlog begins, and whether order holds throughout.
 
 In steps of equal length each key is published on at a quarter, a half, three quarters and all of the rate; what comes is acknowledged at
-once. Then a last burst is published while nobody subscribes, so that a backlog is certainly there to drain. Order is judged by the checker
+once. Then a last burst is published while no subscriber is there, so that a backlog has to be drained. Order is judged by the checker
 all the time. With one key this loads a key, with several a topic.
 
 *Refusals begin* in the first step in which the service did not confirm everything. With `beyond_key_limit` the rate may be above the limit;
@@ -9,7 +9,7 @@ what is refused is tried again a few times, then given up, and never counts agai
 
 The *backlog begins* in the first step at whose end more was unacknowledged than was published within the last `WAITING_S`: then the step
 did not only keep messages under way but let them queue up. A publisher that does not reach the rate of a step says nothing about higher
-ones: rates are those that were reached. This measures, it does not accuse.
+ones: rates are those that were reached. This measures, it does not report violations.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _of_backlog(steps: Iterable[RampStep]) -> dict[Figure, float]:
 
 
 class _Load:
-    """What is published and acknowledged, in bytes of payload. Messages that come again are acknowledged once."""
+    """The published and acknowledged bytes of payload, each message once."""
 
     def __init__(self, context: ProbeContext, workload: Workload) -> None:
         self.published = self.acknowledged = self.unconfirmed = 0

@@ -11,7 +11,7 @@ Phases follow each other. Between them it waits until everything of the other ke
     after        as before.
 
 The service may delay other keys meanwhile ("unacknowledged messages of a key can delay other keys", above all when traffic changes), and no
-document limits how long a delivery takes, so this measures and does not accuse. The *delay* of a message of another key is how much longer
+document limits the time of a delivery, so this is measured and not judged. The *delay* of a message of another key is how much longer
 it took than 90 % of those sent before and after; what took no longer was not delayed. Delays while the key or the sibling was held, or one
 key was slow, count for the indicator. Those during restarts do not: the probe moves the keys itself. Nor do those with slow consumers of
 all keys, since no key is another one then. What never comes has no delay, and is the checker's affair. The sibling is neither recorded nor
@@ -184,7 +184,10 @@ class _Phases:
                 self.slow.give_up(key, seqs)
 
     async def settle(self) -> None:
-        """Lets go of what is held, once something was, then waits until everything of the others has come, each for a bounded time."""
+        """Acknowledges the held messages, and waits for those of the other keys.
+
+        It first waits until a message is held. Each wait is bounded.
+        """
         if self._holding:
             await comes_within(SETTLE_S, self._something_held)
         if self.phase is Phase.SIBLING:
@@ -259,7 +262,10 @@ def delayed(workload: Workload) -> int:
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Every message comes on both subscriptions. What is held when a subscriber is replaced comes again, which is not counted."""
+    """Every message comes on both subscriptions.
+
+    The redelivery of messages held by a replaced subscriber is not counted.
+    """
     return Traffic(workload.keys * workload.bursts, workload.messages, 2 * workload.messages)
 
 

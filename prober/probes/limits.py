@@ -63,7 +63,7 @@ async def _bursts(context: ProbeContext, key: str, workload: Workload) -> int:
 
 
 async def _refuses(context: ProbeContext, what: str, requests: Iterable[Sequence[Outgoing]]) -> None:
-    """Counts whether each of these requests is refused; one that nobody answered says neither."""
+    """Counts `what` as refused if the service rejects each of these requests."""
     outcomes = [outcome for request in requests for outcome in await _answered(context, request)]
     if all(isinstance(outcome, Rejected) for outcome in outcomes):
         context.count(f"{what}_refused")

@@ -1,4 +1,4 @@
-"""`long_lived`: order holds on keys that live for days, with messages that waited while nobody subscribed.
+"""`long_lived`: order holds for days, also of messages that waited for subscribers.
 
 Other probes publish in bursts to topics that are renewed every few hours, and receive at once. Here the topic, its subscription and its
 keys stay for a week. At its end, when its subscribers have gone, a run publishes on each key for the next run (`handover`). That one,
@@ -72,7 +72,7 @@ async def _waiting(context: ProbeContext, keys: Sequence[str], workload: Workloa
     context.recording.measured(Figure.LONG_LIVED_WAITED, context.handover.waited_s)
     now = context.now()
     for event in published:
-        context.record(replace(event, t=now))  # as if it were published now: nobody waited for it until then
+        context.record(replace(event, t=now))  # as if it were published now: no subscriber waited for it until then
     context.publishing.go_on(published)
     confirmed_messages = {(event.key, event.seq) for event in published if isinstance(event, Published)}
     context.count("messages_taken_over", len(confirmed_messages))

@@ -1,12 +1,12 @@
 """`observe`: a stream that others publish is received in order, as far as that can be proven without their record.
 
-No experiment: nothing is published. A subscription of the prober's own is made on a topic of somebody else, read for a while, and
+No experiment: nothing is published. A subscription of the prober's own is made on a topic of another publisher, read for a while, and
 deleted; topics and subscriptions that are not the prober's are left alone. Every message is recorded, and acknowledged at once. What the
 checker can prove of it says `prober.core.unrecorded`; how the messages came is measured beside that (`observed`), also of those without
 an ordering key.
 
-A subscription that is made anew for each run has delivered nothing before it: so what came first, and what came again, is known for
-certain. The price: nobody observes between two runs.
+A subscription that is made for each run has delivered nothing before it: so its first message and its redeliveries are known. The price:
+nothing is observed between two runs.
 
 Messages without a group, without a number, or on keys that are not sampled are counted, never judged. If the first `SAMPLES` messages all
 have no group or no number, the path is wrong, and the run ends with the reason.
@@ -114,7 +114,10 @@ class ObservingTap:
             self._stream.numbered(self._kept(group), number, self._context.now())
 
     def _record(self, session: BrokerSession, received: Received, group: str, number: int | None) -> bool:
-        """Records and acknowledges a message; whether it came before. Without an ordering key nothing is promised, nor recorded."""
+        """Records and acknowledges a message; returns whether it came before.
+
+        A message without an ordering key is not recorded, since its order is not guaranteed.
+        """
         key, now = received.ordering_key, self._context.now
         if not key:
             self._stream.counts["without_key"] += 1
@@ -172,7 +175,10 @@ class ObservingTap:
 
 
 class UnorderedTap:
-    """Measures what one subscriber receives without ordering; of that nothing is recorded, since nothing is promised."""
+    """Measures what one subscriber receives without ordering.
+
+    Nothing of that is recorded, since no order is guaranteed.
+    """
 
     def __init__(self, settings: StreamPlan, stream: ObservedStream, now: Callable[[], float]) -> None:
         self._settings, self._stream, self._now = settings, stream, now

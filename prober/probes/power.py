@@ -1,4 +1,6 @@
-"""How rare a broken promise may be and still be found, from how many chances there are to see it (`prober.core.chances`).
+"""How rare a violation may be and still be found, from the opportunities of a run.
+
+`prober.core.chances` counts the opportunities.
 
 A service that does wrong at each chance with probability p, independently of the others, is found by n chances with probability
 1 - (1 - p)^n. A fault that comes in fits and starts is found less often than that.

@@ -4,14 +4,14 @@ Two publishers, each with a client of its own, take turns on every key. Each tur
 
     singly      every message is a request of its own; through a client library all are under way at once.
     by both     both publish the same messages at the same time, as an application does that fails over too early.
-    again       messages that were confirmed are published once more, then new ones: 1, 2, 1, 2, 3.
-    hurried     an answer is waited for less long than it usually takes, so that mostly nobody knows what was stored; and they are published
-                again.
+    again       messages that were confirmed are published again, then new ones: 1, 2, 1, 2, 3.
+    hurried     the publisher waits less long for an answer than it usually takes, so that the outcome is mostly unknown; and they are
+                published again.
     refused     an empty message, which no service may take, fails, and what is in its request with it. A client library stops the key:
                 what is published next fails as well, until publishing is resumed.
 
 Copies of a message are no breach, wherever they land. What was confirmed has to come in the order in which it was handed over, what
-certainly failed must not come at all, and both subscriptions have to see the same: copies, too, and in the same places. What the client
+provably failed must not come, and both subscriptions have to see the same: copies, too, and in the same places. What the client
 library does with a key on which a publish has failed is no event, so it is counted and not judged: `publishes_stopped`,
 `publishes_past_a_failure` (what is right at the wire, where nothing stops a key) and `keys_resumed`.
 
@@ -121,7 +121,10 @@ def traffic(workload: Workload) -> Traffic:
 
 
 def chances(workload: Workload) -> dict[str, int]:
-    """The first message of a key is none on any subscription, nor is the order of copies, nor what is not confirmed for certain."""
+    """Opportunities of a run, by counter.
+
+    Not counted: the first message of a key on any subscription, the order of copies, and messages without a provable confirmation.
+    """
     confirmed = (workload.bursts // BURSTS_EACH) * workload.burst_messages * (len(TURNS) + 1)
     stored = round(confirmed * (BURSTS_EACH - 2) / (len(TURNS) + 1))
     return {

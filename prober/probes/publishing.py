@@ -5,7 +5,7 @@ confirmed or given up explicitly.
 
 A run has one publisher, or several, each with a client of its own, as so many processes of an application would have. They share the
 numbering, and no new message of a key is handed over while another publisher has one under way, unless it is the same one
-(`publish_by_all`): so the order in which messages were handed over is known, and that is the order that is promised.
+(`publish_by_all`): so the order in which messages were handed over is known, and that is the order that is guaranteed.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Publishing:
     ) -> Sequence[Outcome]:
         """One attempt for these messages, and for what is `beside` them, of which nothing is recorded. Returns the outcomes of all.
 
-        `timeout_s`: how long an answer is waited for; 0: as long as always. Whoever calls this settles what ends unknown.
+        `timeout_s`: how long an answer is waited for; 0: as long as always. The caller settles what ends unknown.
         """
         batch = [self._message(key, seq, generation, sizes[seq % len(sizes)]) for seq in seqs]
         began_t = self._now()

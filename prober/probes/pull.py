@@ -2,7 +2,7 @@
 
 Several callers pull at the same time, fewer messages at once than a burst has, so that a key always has more than one response can take.
 Of each response the messages are acknowledged one by one, at different times, so that a key is often held by one message alone; and some
-are refused, so that redeliveries come by pull, too. Pulling goes on until nothing is owed any more.
+are nacked, so that redeliveries come by pull, too. Pulling goes on until no message is pending.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ from prober.slo.indicators import Indicator
 NACKED_EVERY: Final = 10
 """Of so many messages of a key that come for the first time the first is refused."""
 AGAIN_EACH: Final = 1.9
-"""How many messages come again because of one refusal: it, and what was received behind it; measured on the embedded server."""
+"""Messages redelivered because of one nack; measured on the embedded server.
+
+It, and the messages received behind it.
+"""
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:

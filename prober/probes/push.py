@@ -2,7 +2,7 @@
 
 The messages of a burst are published together, so that behind each but the last others wait all the time. Each is answered after a
 moment, in which no other of its key may come. Of each burst the second message, and the last but one, are first answered with an error;
-then the same message must come again. On one key in `UNANSWERED_EVERY` the first message is never answered, which is a failure too, as
+the same message must be redelivered. On one key in `UNANSWERED_EVERY` the first message is never answered, which is a failure too, as
 soon as its time is up; on the next one it is answered late, though in time.
 
 Before the bursts, while no request has failed yet, a ramp measures how much push keeps up with on one key (`push_ramp`).

@@ -1,7 +1,7 @@
 """`redelivery`: when a message is redelivered, all later messages of its key are redelivered too, acknowledged or not.
 
-A burst is published on each key. One message is held back while every later one is acknowledged, and then made to come again. When it
-has, the next one is held back, and so on: each place of the burst in turn, so that one burst shows many redeliveries. They have two
+A burst is published on each key. One message is held back while every later one is acknowledged; then the probe provokes its redelivery.
+After that the next one is held back, and so on: each place of the burst in turn, so that one burst shows many redeliveries. They have two
 causes, which take turns, so that over all keys each place meets both:
 
     refused     it is refused (nack)
@@ -12,7 +12,7 @@ that is held is answered, and after a refusal the service sends them again befor
 
 That is done while there is one subscriber only: then the order of arrival is the order of sending, and the verdict needs no waiting. A
 second burst follows at once, so that a redelivery that left out what nothing followed shows as well. Then others join, and one message of
-that burst, held back on each key, comes again since its stream ends. A stream carries all keys, so half of them meet one cause:
+that burst, held back on each key, is redelivered since its stream ends. A stream carries all keys, so half of them meet one cause:
 
     broken      the stream that carried it breaks
     killed      its subscriber goes away; another takes over
@@ -53,11 +53,11 @@ HOLD_S: Final = 1.5
 COMES_S: Final = 3.0
 """How long to wait for a message that is to be held back."""
 AGAIN_S: Final = 10.0
-"""How long to wait for it to come again before publishing goes on."""
+"""How long to wait for its redelivery before publishing goes on."""
 
 
 class Cause(StrEnum):
-    """What makes a message come again."""
+    """The cause of a redelivery."""
 
     NACKED = "nacked"
     EXPIRED = "expired"
@@ -102,7 +102,7 @@ class Trial:
         self.held, self._provoked, self._later_acked = None, False, 0
 
     def decide(self, delivery: Delivery) -> None:
-        """Holds back the next one that is to come again; acknowledges everything else, and that one when it has come again."""
+        """Holds back the next message to be redelivered; acknowledges all others."""
         seq = self._steps[0].seq if self._steps else 0
         if delivery.seq == seq and not self._provoked:
             self.held = delivery
@@ -134,7 +134,7 @@ class Trial:
         return not self._patience_s
 
     def provoke(self) -> Delivery | None:
-        """The message that is held, if one is; from now on it is to come again."""
+        """The held message, None if there is none; from now on its redelivery is due."""
         held, self.held = self.held, None
         if held is None:
             return None
@@ -144,7 +144,7 @@ class Trial:
         return held
 
     def let_go(self) -> None:
-        """Whatever comes from now on is acknowledged: nobody would make it come again."""
+        """Acknowledge the held message, and all later arrivals: no redelivery is due."""
         if self.held is not None:
             self.held.ack()
         self.expect((), 0)
@@ -194,7 +194,10 @@ async def _by_nack(context: ProbeContext, trial: Trial, workload: Workload) -> N
 
 
 async def _break(broken: Sequence[Trial], subscribers: Iterable[Subscriber]) -> None:
-    """Breaks the streams, which carry all keys: what is held on the others is held again when it comes again."""
+    """Breaks the streams, which carry all keys.
+
+    Messages held on the other keys are held again when they are redelivered.
+    """
     provoked = _provoke(broken)
     await asyncio.gather(*(subscriber.break_stream() for subscriber in subscribers))
     for held in provoked:
@@ -203,7 +206,7 @@ async def _break(broken: Sequence[Trial], subscribers: Iterable[Subscriber]) -> 
 
 
 def _provoke(trials: Sequence[Trial]) -> list[Delivery]:
-    """What is held on these keys and is to come again now. A key where nothing is, goes without."""
+    """The held messages of these keys, to be redelivered now."""
     provoked = [trial.provoke() for trial in trials]
     for trial, held in zip(trials, provoked, strict=True):
         if held is None:
@@ -234,14 +237,17 @@ def _steps(number: int, length: int) -> tuple[list[PlannedRedelivery], PlannedRe
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Two bursts on each key, the first again from each place on, the second from one; and once more all of them, the last again."""
+    """Two bursts on each key, with their redeliveries, counted.
+
+    The first is redelivered from each place on, the second from one. The second subscription gets all messages, and each last one again.
+    """
     length = _length(workload)
     steps = [
         step
         for by_nack, by_disconnect in (_steps(number, length) for number in workload.numbers)
         for step in (*by_nack, by_disconnect)
     ]
-    killed = [step for step in steps if step.cause is Cause.KILLED]  # they come again when streams break, too
+    killed = [step for step in steps if step.cause is Cause.KILLED]  # they are redelivered when streams break, too
     again = sum(length - (step.seq - 1) % length for step in (*steps, *killed))
     published = workload.keys * workload.bursts * length
     return Traffic(workload.keys * workload.bursts, published, 2 * published + again + NACKS * workload.keys)

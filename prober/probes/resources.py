@@ -1,10 +1,10 @@
 """What a run uses of its target, and how long it takes to administer that.
 
-Administration calls are timed where they are made: by an experiment, and by whoever makes its topics and subscriptions.
+Administration calls are timed where they are made: by an experiment, and by the code that makes its topics and subscriptions.
 
 A call that succeeded took some time. One that *failed*, because the target did not answer or answered with an error of its own, is too
 late for every threshold: what was wanted of it did not happen. One that was refused (no permission, no such topic, a request that the
-target does not take) says nothing about how fast the target is, and is not told.
+target does not take) says nothing about how fast the target is, and is not reported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Resources:
     others               its further subscriptions, by what their experiment calls them.
     dead_letter_topic    where messages go after too many attempts; empty if no subscription has such a policy.
     bounds               what may be relied on at the target, from its vantage.
-    foreign_topic        the topic is somebody else's: nothing is published to it, and it is neither made nor deleted.
+    foreign_topic        the topic belongs to others: nothing is published to it, and it is neither made nor deleted.
     seek_settles_s       how long after a seek the target may still deliver as before it.
     """
 
@@ -73,14 +73,14 @@ class Creation(NamedTuple):
 
 
 class Administered(Protocol):
-    """Told how long an administration call took, in seconds, and whether it failed."""
+    """Gets the duration of an administration call in seconds, and whether it failed."""
 
     def __call__(self, operation: AdminOperation, latency_s: float, *, failed: bool) -> None:
         """A call ended."""
 
 
 def nobody_times(operation: AdminOperation, latency_s: float, *, failed: bool) -> None:
-    """For calls whose time nobody counts."""
+    """For calls that are not timed."""
 
 
 @contextmanager

@@ -59,7 +59,7 @@ class _Consumer:
         self._nothing_left.clear()
 
     def give_up(self, key: str, seqs: range) -> None:
-        """These were not confirmed, so nobody waits for them."""
+        """These were not confirmed, so the step does not wait for them."""
         for seq in seqs:
             self._done(key, seq)
 

@@ -2,12 +2,12 @@
 
 Two bursts are published and acknowledged, a snapshot is made between them. Then, with everything else at rest,
 
-    back        the subscription is sought to a time between the bursts: all of the second comes again.
+    back        the subscription is sought to a time between the bursts: all of the second is redelivered.
     snapshot    it is sought to the snapshot: the same.
     forward     it is sought back and then forward behind both: nothing comes but what is published after that.
 
-A seek takes a while to settle, and until then nothing is certain. So nobody consumes meanwhile, and no seek begins before the
-acknowledgements have certainly been applied: then what comes is judged, and what does not. What comes although it was sought past is
+A seek takes a while to settle, and until then the state is unknown. So the probe consumes nothing meanwhile, and no seek begins before the
+acknowledgements have provably been applied: then both deliveries and missing ones are judged. A delivery although it was sought past is
 counted (`sought_past_came`) and no finding.
 """
 
@@ -88,7 +88,10 @@ class Consumption:
         await asyncio.gather(*(subscriber.close() for subscriber in self._open))
 
     async def seek(self, to: float | str, since_t: float | None = None) -> None:
-        """Seeks, and returns when that has settled. `since_t`: what was published since then comes again for certain."""
+        """Seeks, and returns when that has settled.
+
+        `since_t`: messages published since then are provably redelivered.
+        """
         await self.ask(to, since_t)
         await asyncio.sleep(self._context.resources.seek_settles_s + MARGIN_S)
 
@@ -132,7 +135,7 @@ async def _back_and_forth(context: ProbeContext, workload: Workload, snapshot: s
         raise NotSupported("the target does not say when messages were published")
     between = (max(before) + min(behind)) / 2
     if min(behind) - max(before) < GAP_S / 2:
-        return  # something was stored late, or the clocks of the service differ: nobody knows what a seek brings back
+        return  # a message was stored late, or the clocks of the service differ: the effect of a seek is unknown
     for to in (between, snapshot):
         await consumption.pause()
         await consumption.seek(to, since_t)

@@ -1,6 +1,6 @@
-"""What a probe reads without having it judged: deliveries on a subscription that promises nothing of their order.
+"""Deliveries without a verdict: a subscription that does not guarantee order.
 
-They are no events: no checker, no history and no count of deliveries hears of them. The probe is told of each message of its own run;
+They are no events: the checker, the history and the counts of deliveries do not get them. The probe gets each message of its own run;
 everything is acknowledged at once, unless a probe decides otherwise (`of_run`).
 """
 
@@ -12,7 +12,10 @@ from prober.brokers.base import BrokerSession, Received
 from prober.probes.payload import Stamp, read
 
 Read = Callable[[str, Stamp], None]
-"""Told of a message: its ordering key, and what it says of itself. Called on the event loop; must not block."""
+"""Gets a message: its ordering key, and its stamp.
+
+Called on the event loop; must not block.
+"""
 
 
 class UnjudgedTap:
