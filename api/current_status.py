@@ -15,7 +15,7 @@ from prober.sinks.status.overview import Overview
 FRESH_S: Final = 1.0
 """An answer that is younger is given again."""
 STALE_S: Final = 3.0
-"""So is one younger than this while the next one is being made. Frequent requests therefore never wait."""
+"""So is one younger than this while a new one is made: requests do not wait."""
 UNREACHABLE: Final = "the status store cannot be reached: only what this process knows by itself is shown"
 UNWRITTEN: Final = "what the status store has is out of date: only what this process knows by itself is shown"
 

@@ -1,7 +1,7 @@
 """The headers of every response: nothing is loaded from elsewhere, nothing is framed, nothing is guessed, nothing is shown from a cache.
 
-HEAD is answered like GET everywhere, without the body. Another method is refused with those that the path has, and a body that is not
-JSON unread; that is done before anybody is asked for a token, which would not help.
+HEAD is answered like GET everywhere, without the body. Another method is refused with those that the path has, and a body that is not JSON
+unread; that is done before the token is verified, which would not help.
 """
 
 from __future__ import annotations

@@ -140,7 +140,10 @@ async def _unanswerable(request: Request, error: Exception) -> Response:
 
 
 class Failures:
-    """Middleware: turns an exception into a 500 without internal details, and reports it to the view."""
+    """Middleware: turns an exception into a 500, and reports it to the view.
+
+    The answer has no internal details.
+    """
 
     def __init__(self, app: ASGIApp, view: View) -> None:
         self._app, self._view = app, view

@@ -58,7 +58,7 @@ BUSY_BYTES_PER_S: Final = 0.95e6
 REFUSED_OF: Final = 97
 """One message in this many is nacked, and redelivered."""
 CALM_GAP_S: Final = 2.0
-"""Nacks happen only on keys with this much time between messages: otherwise later ones would be redelivered as well."""
+"""Nacks need this gap on the key: otherwise later messages are redelivered, too."""
 GOLDEN: Final = 0.618034
 """Multiples of it fill the time between two turns evenly, and none of them twice."""
 

@@ -65,7 +65,7 @@ TICK_S: Final = 0.25
 AGE_S: Final = 1.0
 PREPARE_TIMEOUT_S: Final = 3.0
 HEARTBEAT_S: Final = 5.0
-"""Interval of heartbeats to the status store; after a change one follows within `TICK_S`."""
+"""Interval of heartbeats; after a change one follows within `TICK_S`."""
 
 _log = logging.getLogger(__name__)
 
@@ -325,7 +325,7 @@ class Service:
             await self._tidy()
 
     async def _tidy(self) -> None:
-        """Closes the connections of probe instances that are gone and have no run under way."""
+        """Closes connections of removed probe instances without a run under way."""
         used = self._assignments.used
         for series, around in tuple(self._surroundings.items()):
             here = [open_probe for open_probe in used if open_probe.probe_instance.target.series == series]

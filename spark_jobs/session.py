@@ -28,9 +28,11 @@ JAVA_VERSION_MIN: Final = 17
 DRIVER_MEMORY: Final = "2g"
 
 JAVA_OPTIONS: Final = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
-"""The jobs are not interactive, so pauses cost nothing. Each query is code of its own that runs for a moment, since Arrow processes the
-single events: optimising the query takes more time than it saves, half of all at ten million events. Without optimising, Java would keep
-space for a fifth of the code only, and stop compiling when that is full.
+"""Options for short queries.
+
+The jobs are not interactive, so pauses cost nothing. Each query is code of its own that runs for a moment, since Arrow processes the single
+events: optimising the query takes more time than it saves, half of all at ten million events. Without optimising, Java would keep space for
+a fifth of the code only, and stop compiling when that is full.
 """
 
 _SHUFFLES_PER_CORE: Final = 4

@@ -80,7 +80,9 @@ class FindingAnswer(OfInstance, FailingFindingAnswer, schema="Finding"):
     instance: Instance
     """By which prober."""
     status: Status
-    """How sure it is. `violation`: it has no legal explanation. `liveness`: a deadline passed. `indeterminate`: it has one. `info`: no
+    """Certainty of the finding.
+
+    `violation`: it has no legal explanation. `liveness`: a deadline passed. `indeterminate`: it has a legal explanation. `info`: no
     guarantee forbids it, but the publisher's owner should look.
     """
     closed_at: Time | None

@@ -56,7 +56,7 @@ class ComparisonAnswer(Answer, schema="Comparison"):
     took_s: Seconds
     """Over how long a time the runs were gathered."""
     needed_s: Seconds | None
-    """Over how long a time runs would probably decide; null: already decided, or unknown."""
+    """Duration of runs that would probably decide; null: decided, or unknown."""
     missing: Annotated[tuple[str, ...], Field(examples=[["seek (wire)"]])]
     """Probes without a pair of runs, which leave the comparison open."""
     left_out: Count

@@ -77,7 +77,10 @@ def drawing(archive: Stored, finding_id: FindingName, asked: Annotated[EvidenceP
     responses={200: {"description": "A zip file.", "content": {BUNDLE: {"schema": {"type": "string", "format": "binary"}}}}},
 )
 def bundle(archive: Stored, finding_id: FindingName, _: Annotated[QueryParameters, Query()]) -> Response:
-    """The support bundle: the trace, its events in UTC, the diagram, the settings, and the commands that repeat the run."""
+    """The support bundle of a finding.
+
+    It contains the trace, its events in UTC, the diagram, the settings, and the commands that repeat the run.
+    """
     record = finding_of(archive, finding_id)
     instance = next(
         (told.probe_instance for told in archive.queries.probe_instances() if told.probe_instance.key == record.probe_instance),

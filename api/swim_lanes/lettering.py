@@ -50,7 +50,7 @@ def words_within(words: Sequence[str], room: float, size: float) -> str:
 def wrapped(text: str, room: float, size: float, lines_max: int) -> Iterator[str]:
     """The lines of a text, each at most about `room` wide.
 
-    Text that does not fit into the last line is cut.
+    The last line is cut if the text does not fit.
     """
     words, line, count = clean(text, 1_000).split(" "), "", 1
     while words:

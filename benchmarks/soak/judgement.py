@@ -78,7 +78,7 @@ class Soak:
     # --- what was found ------------------------------------------------------------------------------------------------------
 
     def false_findings(self) -> Iterator[str]:
-        """Violations that were not planted, findings without a proof, and findings that the store does not contain."""
+        """Unplanted violations, findings without a proof, and findings not in the store."""
         for one in self.findings:
             words = f"{one['kind']} on key {one['key']} of {one['target']}, run {one['run_id']}"
             if not any(self.is_about(spell, one) for spell in self.spells):
@@ -95,7 +95,7 @@ class Soak:
         return spell.covers(datetime.fromisoformat(finding["found_at"]).timestamp() - self.began_at)
 
     def what_never_came(self) -> Iterator[str]:
-        """Troubles without effect, missed planted faults, unused benign faults, and probes that never passed."""
+        """Troubles without effect, missed faults, and probes that never passed."""
         yield from self.unseen_troubles()
         yield from self.probes_that_never_passed()
         yield from (f"{name} never struck" for name, known in CATALOGUE.items() if known.benign and not self.struck.get(name))

@@ -66,7 +66,7 @@ def rate(now: Sample, before: Sample) -> float:
 
 
 def report(seen: Soak) -> Iterator[str]:
-    """The results of the runs of each probe, the effect of each trouble, the count of each fault, and the measurements."""
+    """The results of probes and troubles, the count of each fault, the measurements."""
     yield from _runs(seen)
     yield ""
     yield from _troubles(seen)

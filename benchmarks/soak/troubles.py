@@ -184,7 +184,10 @@ def hanging_target(setting: Setting) -> Iterator[None]:
 
 @contextmanager
 def wrong_file(setting: Setting) -> Iterator[None]:
-    """The configuration is wrong, and then right again with one more key for `redelivery`, which restarts."""
+    """The configuration is wrong, then right with one more key for `redelivery`.
+
+    The probe restarts.
+    """
     text = setting.service.configuration.read_text(encoding="utf-8")
     setting.service.configuration.write_text("targets: 7\n", encoding="utf-8")
     yield

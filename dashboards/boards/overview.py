@@ -146,7 +146,7 @@ def _judged() -> Panel:
 
 
 def _alerts() -> Panel:
-    """The watchdog always fires where the rules are loaded; without it their state is unknown."""
+    """The watchdog fires wherever the rules are loaded; else their state is unknown."""
     words = Words("Firing alerts", "How many alerts of the prober's rules fire now. Grey: the rules of alerts/ are not loaded.")
     count = aggregate(firing(ALERTS, alertstate="firing"), how="count")
     watched = f'0 * count({ALERTS}{{alertname="PubsubProberWatchdog",alertstate="firing"}})'

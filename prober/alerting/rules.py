@@ -19,7 +19,7 @@ HEADER: Final = (
     "# Written by `ordering-prober alerts` from the objectives of the configuration; docs/alerts.md says how to change it.\n"
 )
 FINDINGS_INTERVAL_S: Final = 10.0
-"""Proven findings page; so their rules are evaluated as often as anybody scrapes."""
+"""Proven findings page, so their rules use the shortest usual scrape interval."""
 INTERVAL_S: Final = 30.0
 LINE_WIDTH: Final = 4096  # no folded strings: a diff shows what changed
 

@@ -1,7 +1,8 @@
-"""The ports through which a probe reaches a service. Order is the subject of the measurement: no adapter may assume or repair it.
+"""The ports through which a probe reaches a service.
 
-Three vantages implement them. The *wire* speaks gRPC itself and shows what the service does; the *library* (Google's for Python) and the
-*external* program (with any library) show the view of a customer. Where one disagrees with the wire, its client library is the culprit.
+Three vantages implement them. Order is the subject of the measurement: no adapter may assume or repair it. The *wire* speaks gRPC itself
+and shows what the service does; the *library* (Google's for Python) and the *external* program (with any library) show the view of a
+customer. Where one disagrees with the wire, its client library is the culprit.
 
 What every adapter guarantees:
 
@@ -177,7 +178,7 @@ class BrokerSession(Protocol):
 
 
 class Tap(Protocol):
-    """Receives events on the event loop, in order, never concurrently. Must not block or raise."""
+    """Receives events in order, on the event loop. Must not block or raise."""
 
     def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
         """A session began; `invoked_t` is when it was asked for, on the monotonic clock of the event loop, None for now.

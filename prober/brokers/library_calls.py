@@ -1,8 +1,8 @@
 """What Google's client library does with its connection, seen from between the two.
 
-The library opens streams again and repeats requests without telling anybody. Interceptors, a public interface of gRPC, see each of
-these: which stream a message came on, when a stream began and how it ended, and in how many attempts a batch was sent. They also give
-us the two things that the library has no call for: to cut a stream as a network would, and to make it stop trying.
+The library opens streams again and repeats requests silently. Interceptors, a public interface of gRPC, see each of these: which stream a
+message came on, when a stream began and how it ended, and in how many attempts a batch was sent. They also give us the two things that the
+library has no call for: to cut a stream as a network would, and to make it stop trying.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class LibraryMessage(Protocol):
         """As in the newest properties of the subscription."""
 
     def ack(self) -> None:
-        """Acknowledges, as far as anybody knows."""
+        """Acknowledges; success is not guaranteed."""
 
     def ack_with_response(self) -> Future[object]:
         """Acknowledges; with exactly-once delivery the future says whether it was taken."""
@@ -168,7 +168,10 @@ def subscribe(
 
 
 def _hear_warnings() -> None:
-    """The first client in a process keeps what all of Google's libraries log from everybody else's handlers; this takes that back."""
+    """Take back the log handler of the first client in a process.
+
+    Otherwise the records of all of Google's libraries would not reach other handlers.
+    """
     logging.getLogger("google").propagate = True
 
 

@@ -322,7 +322,7 @@ class LibraryPull:
         self._close_if_empty(session)
 
     def _opened_late(self, ended: LibrarySession, ack_id: str) -> LibrarySession:
-        """A session for a message that gRPC gave out after the end of its stream; rare, but possible."""
+        """A session for a message that gRPC gave out after its stream; rare, but possible."""
         session = LibrarySession(self, self._subscriber, ended.asked_t)
         session.end_reason = ended.end_reason
         session.undelivered.add(ack_id)

@@ -39,7 +39,7 @@ SHOWN_S: Final = 12.0
 PATIENCE_S: Final = 90.0
 """How long a scene waits for its finding before the next scene begins without it."""
 INTERVALS: Final[Mapping[str, str]] = {"ordering": "5s", "redelivery": "15s", "affinity": "15s", "publish": "15s", "pull": "15s"}
-"""The probes of the demo and their intervals, which are seconds instead of minutes."""
+"""The probes of the demo and their intervals: seconds instead of minutes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A YAML file as its content, and where in the file each key stands, so that what is wrong can be shown to who wrote it.
 
-YAML as everybody reads it, except for three traps: a key that stands twice in one mapping is an error and not silently the last, `1:30`
-is text and not 90, and `010` is not 8.
+YAML as its users read it, except for three traps: a key that stands twice in one mapping is an error and not silently the last, `1:30` is
+text and not 90, and `010` is not 8.
 """
 
 from __future__ import annotations

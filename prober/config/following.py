@@ -34,7 +34,7 @@ LOOK_EVERY_S: Final = 2.0
 DIGEST_LENGTH: Final = 12
 REFUSAL_LENGTH_MAX: Final = 2_000
 REFUSED: Final = "the configuration file was refused"
-"""How everybody begins who tells of that."""
+"""Beginning of each message about a refused file."""
 
 _log = logging.getLogger(__name__)
 FOLLOWED: Final = frozenset({"targets", "probes", "slos", "maintenance", "budget", "comparisons"})

@@ -330,7 +330,7 @@ def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
 
 
 def _comparisons(raw: Raw) -> list[ComparisonSettings]:
-    """Those that are valid by themselves, all or none; invalid ones are reported elsewhere."""
+    """Those that are valid by themselves, all or none; others are reported elsewhere."""
     written = raw.get("comparisons")
     valid = [_valid(ComparisonSettings, one) for one in written] if isinstance(written, list) else []
     return [one for one in valid if one is not None] if None not in valid else []

@@ -253,7 +253,7 @@ class Api(Section):
     token: SecretStr | None = None
     """What `POST` requests must present; without it there are none. Only by environment, never in the file."""
     reads: Reads = Reads.OPEN
-    """Who may read: everybody who reaches the port, or only who presents the token. Health and metrics are always open."""
+    """Read access: every client, or only clients with the token. Health and metrics are always open."""
     runbooks: HttpUrl | None = None
     """Your copy of docs/runbooks, which pages link to; without it they link to the runbooks that the service has, at `/runbooks`."""
 

@@ -94,9 +94,9 @@ def read_size(value: object) -> int:
 
 
 def _close_size(text: str) -> str:
-    """The probable meaning of a size with a foreign unit, as the beginning of an answer.
+    """The probable meaning of a size with a foreign unit; empty if nothing is close.
 
-    Empty if nothing is close.
+    It is the beginning of an answer.
     """
     found = _SIZE_ALMOST.fullmatch(text)
     if found is None:

@@ -267,7 +267,7 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Everybody who is asked about a drill. Who is None is not asked."""
+    """The stations that are asked about a drill; a station that is None is not asked."""
 
     metrics: DrillMetrics
     patience: Patience

@@ -19,7 +19,7 @@ A message is *written off* where it is unknown whether the service still has to 
 * after a seek or a filter change, or a gap in the record. A seek back makes messages pending again, since the time of the seek;
 * when its subscription was deleted;
 * at the end of its run, unless the service is late with it: the key stalled, a later message overtook it, or the target is unreachable.
-  From then on nobody subscribes. If its last allowed attempt was delivered, the dead-letter policy may have dropped it;
+  From then on the subscription has no subscriber. If its last allowed attempt was delivered, the dead-letter policy may have dropped it;
 * when the key moved in a later run: the message is lost, and that run or an earlier one reported it. Until then a late message ages on.
 """
 

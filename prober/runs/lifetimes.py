@@ -13,7 +13,7 @@ from prober.slo.objectives import DAY_S
 RENEWED_AFTER_S: Final = 6 * 3600.0
 RENEWED_AT_LATEST_S: Final = 18 * 3600.0
 ABANDONED_AFTER_S: Final = 24 * 3600.0
-"""A resource of this age is unused, however its runs ended: it was renewed long before."""
+"""A resource of this age is unused: it was renewed long before."""
 LASTING: Final = "lasting"
 """What the names of topics and subscriptions end with, before the part that changes, that stay for days."""
 

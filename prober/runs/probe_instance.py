@@ -1,4 +1,6 @@
-"""A probe instance: one probe on one target, seen from one vantage, as everybody who shows runs knows it; and the target as a run knows it.
+"""A probe instance: one probe on one target, seen from one vantage.
+
+The module also has the target as a run sees it.
 
 The subscriptions of a probe are called like the first one, each with a name of its own before the part that changes.
 """

@@ -118,7 +118,7 @@ class Recording:
         self.late: Sequence[Finding] = ()
         """What only the end decided."""
         self.stood_still = False
-        """Whether the process stood still for too long, which makes everybody else look silent."""
+        """Whether the process paused for too long, which makes the target look silent."""
         self.overdue_keys: set[tuple[str, str]] = set()
         """Subscriptions and keys of which the checker has found that what is missing there was not delivered by its deadline."""
         self._first = next(iter(rules))
@@ -267,7 +267,9 @@ class Recording:
         return {key for subscription, key in self.overdue_keys if subscription == self._first}
 
     def _notice_silence(self, now: float, judged: int) -> None:
-        """Ends judging after `judged` events if anybody has been silent for too long. Our own silence explains the target's.
+        """Stop judging after `judged` events if process or target were silent too long.
+
+        A process pause explains the silence of the target.
 
         Silence after the end of the history, such as while topics are deleted, explains nothing in it.
         """

@@ -80,7 +80,7 @@ class Provisioner:
 
     @property
     def backlogs(self) -> dict[str, Backlog]:
-        """The pending messages of each subscription that is judged now, by its name in metrics."""
+        """The pending messages of each subscription under judgement, by name in metrics."""
         now = monotonic_s()
         return {name: tracker.backlog(now) for name, tracker in zip(self.names, self._trackers, strict=True)}
 
@@ -106,8 +106,10 @@ class Provisioner:
                 await self.leave(admin)
 
     def run_ended(self, *, passed: bool, written_off: int = 0) -> None:
-        """Check them again after a run that did not pass. Old ones are left for new ones as soon as no message is pending there, very old
-        ones in any case: others would take them for abandoned. `written_off`: messages that the run left there.
+        """Check the resources again after a run that did not pass.
+
+        Old ones are left for new ones as soon as no message is pending there, very old ones in any case: others would take them for
+        abandoned. `written_off`: messages that the run left there.
 
         So are push subscriptions with messages. Until the next run no endpoint takes them, so the service backs off, up to a minute, and
         may not try during that run. Messages that the service is late with stay pending until the subscription is deleted, at the beginning

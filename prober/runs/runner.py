@@ -349,7 +349,7 @@ class Run:
 
 
 def _following(trackers: Mapping[str, BacklogTracker]) -> Listener:
-    """The listener that follows backlogs: each publish is pending on all subscriptions.
+    """The listener for backlogs: each publish is pending on all subscriptions.
 
     It does not know the run, or neither would be given back without a search for cycles.
     """

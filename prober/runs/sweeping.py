@@ -21,7 +21,10 @@ from prober.runs.lifetimes import is_abandoned, made_at
 
 
 def subscriptions_first(name: str) -> bool:
-    """The order of deletion: a topic without subscriptions is of no use to anybody, the other way round it still looks like a probe's."""
+    """The order of deletion: subscriptions first.
+
+    A topic without subscriptions is of no use, but a subscription without its topic still looks like a probe's.
+    """
     return "/topics/" in name
 
 

@@ -87,7 +87,7 @@ class PlannedInstance:
 
     @property
     def foreign_topic(self) -> str:
-        """The full name of the observed topic of another owner; empty if nothing is observed."""
+        """The full name of another owner's topic; empty if nothing is observed."""
         return "" if self.settings.observe is None else self.settings.observe.topic_in(self.target.project)
 
     @property

@@ -183,7 +183,7 @@ class ShardingMember:
             del self._giving[instance]
 
     async def _given_up(self, instance: str) -> None:
-        """An internal error in that is reported, and must not keep the others from probing there."""
+        """An internal error is reported, and must not keep the others from probing."""
         try:
             await self._give(instance)
             _log.info("%s: handed over", instance)

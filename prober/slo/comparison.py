@@ -9,9 +9,8 @@ whole interval of the difference lies at or below the margin, worse if it lies a
 non-inferiority, and of its opposite, with one interval.
 
 *The interval of durations* is Student's t over the pairs. *That of shares* is as wide as two together, since each fails where the other
-does not: Student's t over the pairs knows that bad things come together in one run, and takes a rate of 0 for certain where nothing bad
-happened; that of Clopper and Pearson, made of one for each service (Bonferroni), knows how little a count proves, and takes all things for
-independent.
+does not: Student's t over the pairs knows that bad things come together in one run, and takes a count of 0 for a rate of 0; that of Clopper
+and Pearson, made of one for each service (Bonferroni), knows how little a count proves, and takes all things for independent.
 
 *Undecided things* count twice: as if they were not there, and as if they were bad. The interval holds both, so that nothing is concluded
 if more is undecided of the one than of the other. *Few pairs* conclude nothing, nor do pairs in which one of the two often had nothing

@@ -150,7 +150,10 @@ class PushEndpoint:
     def target(
         self, name: str, address: str, verifier: TokenVerifier | None, service_account: str = "", audience: str = ""
     ) -> TargetPushes:
-        """Takes what a target pushes from now on, which calls this endpoint by `address`, a URL. Without a verifier everybody is let in."""
+        """Take what a target pushes to this endpoint from now on.
+
+        The target calls the endpoint by `address`, a URL. Without a verifier every request is accepted.
+        """
         base = f"{address.rstrip('/')}/{self._instance}/{name}"
         pushes = self._targets[name] = TargetPushes(base, verifier, service_account, audience)
         return pushes

@@ -232,7 +232,7 @@ def _claim(folder: Path) -> int | None:
 
 
 def _locked_folder(folder: Path) -> int:
-    """Makes a folder that is locked before anybody else sees it."""
+    """Makes a folder that is locked before another process sees it."""
     if folder.exists():
         raise FileExistsError(f"{folder} exists: every process needs a name of its own")
     hidden = folder.with_name(f".{folder.name}")

@@ -234,7 +234,10 @@ class StatusSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether the service does its work. `problems`: what keeps it from that, one line each, fit for everybody to read."""
+    """Whether the service does its work.
+
+    `problems`: what keeps it from that, one line each, without internal details.
+    """
 
     ready: bool
     problems: tuple[str, ...] = ()

@@ -79,7 +79,9 @@ class Measurements:
         *,
         health: ProberHealth | None = None,
     ) -> None:
-        """`subscriptions`: those of the run, by full name; what is counted for the run as a whole is counted at the first.
+        """`subscriptions`: those of the run, by full name.
+
+        Counts for the run as a whole are counted at the first one.
 
         `probe_instance`: where it runs. What the experiment of its probe disturbs itself (`Experiment.disturbs`) is not measured.
         """

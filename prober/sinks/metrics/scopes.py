@@ -15,4 +15,7 @@ OWN: Final = (*TARGET, "own_subscription")
 DRILL: Final = ("drill",)
 COMPARED: Final = ("baseline", "candidate")
 JOB: Final = ("job", "job_name", "environment")
-"""`job` and `job_name` are the same: Prometheus replaces the first by its own `job`, unless it is configured to honor labels."""
+"""`job` and `job_name` are the same.
+
+Prometheus replaces the first by its own `job`, unless it is configured to honor labels.
+"""

@@ -100,7 +100,7 @@ class Metrics:
 
 
 FRESH_S: Final = 1.0
-"""A page that is younger is given again, so that frequent requests do not keep the thread busy."""
+"""A younger page is given again, so that frequent requests cost little."""
 
 ScrapePage: TypeAlias = tuple[str, bytes]
 """Content type and body."""

@@ -243,7 +243,7 @@ def _opened(events: Sequence[Numbered], opened: Sequence[Opened]) -> tuple[OpenS
 
 
 def _around(events: Sequence[Numbered], finding: Finding) -> Sequence[Numbered]:
-    """The events closest to the witnesses, which are all among them as far as the bound allows."""
+    """The events closest to the witnesses, and the witnesses, within the bound."""
     witnesses = finding.witnesses or tuple(number for number, _ in events[-1:])
     by_distance = sorted(events, key=lambda item: (min(abs(item[0] - witness) for witness in witnesses), item[0]))
     return sorted(by_distance[:TRACE_EVENTS_MAX], key=lambda item: item[0])

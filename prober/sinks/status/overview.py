@@ -198,7 +198,7 @@ def _seen(told: ProberRecord, now: float) -> ProberSnapshot:
 
 
 def _own(probers: Iterable[ProberRecord], now: float) -> tuple[OwnSubscriptionSnapshot, ...]:
-    """The user's own subscriptions by all probers; those of a silent prober are unknown."""
+    """The user's own subscriptions by all probers; unknown for silent probers."""
     return shown((one.unknown(SILENT) if told.is_silent(now) else one for told in probers for one in told.own), now)
 
 

@@ -113,7 +113,7 @@ def _delete_piece(connection: Connection, each: Listing[Any], conditions: Sequen
 
 
 def _forget(database: Database, now: float) -> None:
-    """The small tables: probers and probe instances without a recent heartbeat, slices that no window reaches."""
+    """The small tables: silent probers and probe instances, and unused slices."""
     with database.writing() as connection:
         for reported in (InstanceRecord, ProberRecord):
             connection.execute(delete(reported).where(reported.last_heartbeat_at < now - SILENT_KEPT_S))

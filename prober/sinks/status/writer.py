@@ -106,9 +106,9 @@ class StatusWriter:
         clock: Callable[[], float] = monotonic_s,
         wall_clock: Callable[[], float] = wall_s,
     ) -> None:
-        """`dropped` is called with the number of dropped runs and findings, `failed` after a failed attempt.
+        """`dropped` gets the number of dropped runs and findings.
 
-        Both are called from any thread.
+        `failed` is called after a failed attempt. Both are called from any thread.
         """
         self._store, self._prober, self._retention = store, prober, retention
         self._clock, self._wall_clock = clock, wall_clock

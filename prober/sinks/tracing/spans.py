@@ -60,7 +60,7 @@ class Tracing:
     """Exports traces of finished runs. Without `exports` it does nothing.
 
     share   the share of passed runs that is traced.
-    `told`  may be called in any thread.
+    `told` may be called in any thread.
     """
 
     def __init__(
