@@ -14,6 +14,7 @@ ELSEWHERE = {
     "dashboards/boards": "tests/dashboards",
     "examples": "tests/integration/test_analyze_history.py",
     "examples/dataflow": "tests/integration/test_dataflow.py",
+    "examples/publisher": "tests/integration/test_examples.py",
     "prober/serving": "tests/integration/test_api_connections.py",
     "prober/sinks/status/migrations": "tests/unit/sinks/status/test_migration.py",
     "prober/sinks/status/migrations/versions": "tests/unit/sinks/status/test_migration.py",
