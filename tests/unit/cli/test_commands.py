@@ -38,3 +38,13 @@ def test_the_configuration_is_shown_with_the_emulator_of_the_environment(
     (tmp_path / "prober.yaml").write_text("targets: [{name: shop}]")
     assert main(["config", "show", str(tmp_path / "prober.yaml")]) == 0
     assert capsys.readouterr().err == "warning: PUBSUB_EMULATOR_HOST=127.0.0.1:8085 replaces the endpoint of every target\n"
+
+
+def test_of_two_configurations_the_last_one_counts(tmp_path: Path, capsys: Output) -> None:
+    """docs/deploy.md relies on it: the arguments of a pod end with those of the user."""
+    for name in ("chart", "own"):
+        (tmp_path / name).write_text(f"targets: [{{name: {name}, endpoint: embedded, probes: [limits]}}]")
+    assert main(["probes", "--config", str(tmp_path / "chart"), "--config", str(tmp_path / "own")]) == 0
+    shown = capsys.readouterr().out
+    assert "own" in shown
+    assert "chart" not in shown
