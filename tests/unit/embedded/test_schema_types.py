@@ -152,5 +152,5 @@ def test_the_problem_of_a_protocol_buffer_definition_is_what_protoc_says(definit
 @pytest.mark.parametrize(("kind", "library"), [("AVRO", "fastavro"), ("PROTOCOL_BUFFER", "grpcio-tools")])
 def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch, kind: str, library: str) -> None:
     monkeypatch.setattr(schema_types, "find_spec", lambda module: None)
-    with pytest.raises(errors.ServiceError, match=f"UNIMPLEMENTED: .* needs {library} .*ordering-keys-prober.schemas"):
+    with pytest.raises(errors.ServiceError, match=f"UNIMPLEMENTED: .* needs {library} for .* schemas: pip install {library}"):
         compile_definition(kind, "{}")
