@@ -27,12 +27,12 @@ test: $(VENV)/dev.stamp  ## Run the test suite, but for what waits for minutes (
 	@sh .ci/get-tools $(BIN) $(VENV)/setup.log
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -m "not nightly" $(PYTEST_ARGS)
 
-check: $(VENV)/dev.stamp  ## Run the static checks: style, format, types, imports, addresses
+check: $(VENV)/dev.stamp  ## Run the static checks: style, format, types, imports, addresses, prose
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -q tests/architecture/test_addresses.py
+	$(BIN)/pytest -q tests/architecture/test_addresses.py tests/architecture/test_prose.py
 
 format: $(VENV)/dev.stamp  ## Format the code and fix what can be fixed mechanically
 	$(BIN)/ruff check --fix
