@@ -87,8 +87,8 @@ class ConfigurationFile(NamedTuple):
 class Following:
     """Follows a file; belongs to one event loop.
 
-    `apply` takes over a configuration and returns the keys that wait for a restart, or raises a ProberError and changes nothing. `told` is
-    called with the state, at once and whenever it changes; `failed` with internal errors.
+    `apply` takes over a configuration and returns the keys that wait for a restart, or raises a ProberError and changes nothing.
+    `report` is called with the state, at once and whenever it changes; `failed` with internal errors.
     """
 
     def __init__(
@@ -96,16 +96,16 @@ class Following:
         file: ConfigurationFile,
         environ: Mapping[str, str],
         apply: Callable[[Config], Awaitable[tuple[str, ...]]],
-        told: Callable[[ConfigurationStatus], None],
+        report: Callable[[ConfigurationStatus], None],
         failed: Callable[[Exception], None],
         now: Callable[[], float] = wall_s,
     ) -> None:
-        self._path, self._environ, self._apply, self._told, self._now = file.path, environ, apply, told, now
+        self._path, self._environ, self._apply, self._report, self._now = file.path, environ, apply, report, now
         self._failed = failed
         self._seen = self._handled = file.digest
         self._asked = asyncio.Event()
         self._status = ConfigurationStatus(file.path or "", (file.digest or "")[:DIGEST_LENGTH], now())
-        told(self._status)
+        report(self._status)
 
     def ask(self) -> None:
         """Has the file looked at and applied at once, also if it seems to be the same."""
@@ -158,12 +158,12 @@ class Following:
 
     def _refuse(self, why: str) -> None:
         _log.error("%s, and the old configuration stays in force: %s", REFUSED, why)
-        told = "; ".join(line.strip() for line in why.splitlines())[:REFUSAL_LENGTH_MAX]
-        self._tell(replace(self._status, refused_at=self._now(), refusal=told))
+        reason = "; ".join(line.strip() for line in why.splitlines())[:REFUSAL_LENGTH_MAX]
+        self._tell(replace(self._status, refused_at=self._now(), refusal=reason))
 
     def _tell(self, status: ConfigurationStatus) -> None:
         self._status = status
-        self._told(status)
+        self._report(status)
 
 
 def _digest(content: bytes) -> str:

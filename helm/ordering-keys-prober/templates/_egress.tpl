@@ -109,7 +109,7 @@ s3.amazonaws.com:443
 {{- end }}
 {{- end }}
 {{- if and (include "prober.usesMetadataServer" $root) (regexMatch "googleapis.com:443" (toString $reached)) }}
-# Who this pod is, by the metadata server of a GKE node.
+# The identity of this pod, from the metadata server of a GKE node.
 - to:
     - ipBlock: {cidr: 169.254.169.252/32}
     - ipBlock: {cidr: 169.254.169.254/32}
