@@ -42,54 +42,54 @@ def _ms(milliseconds: int) -> timedelta:
 
 
 class Margins(Section):
-    """How much worse the candidate may be, by aspect."""
+    """Tolerated difference of the candidate, by aspect."""
 
     order: ShareMargin = 0.001
-    """First deliveries behind another message of their key that came out of order."""
+    """First deliveries out of order."""
     redelivery: ShareMargin = 0.01
-    """Redeliveries that passed over messages which had to be redelivered."""
+    """Redeliveries that skipped messages."""
     affinity: ShareMargin = 0.01
-    """Deliveries to a subscriber while another provably held the key."""
+    """Deliveries while another subscriber provably held the key."""
     completeness: ShareMargin = 0.001
-    """Confirmed messages that did not arrive."""
+    """Confirmed messages without delivery."""
     publish_availability: ShareMargin = 0.001
-    """Publishes that failed, or could not be tried."""
+    """Failed or unsent publishes."""
     publish_latency_p50: DurationMargin = _ms(50)
-    """From a publish to its confirmation."""
+    """Publish to confirmation."""
     publish_latency_p99: DurationMargin = _ms(250)
-    """The same, of the slowest."""
+    """As `_p50`."""
     end_to_end_latency_p50: DurationMargin = _ms(100)
-    """From the intended send time to the first receipt."""
+    """Intended send time to first receipt."""
     end_to_end_latency_p99: DurationMargin = _ms(500)
-    """The same, of the slowest."""
+    """As `_p50`."""
     pull_latency_p50: DurationMargin = _ms(100)
-    """From the intended send time of the first message of a key to its receipt by pull."""
+    """The same by pull, for the first message of a key."""
     pull_latency_p99: DurationMargin = _ms(500)
-    """The same, of the slowest."""
+    """As `_p50`."""
     push_latency_p50: DurationMargin = _ms(100)
-    """From the intended send time of the first message of a key to its receipt by push."""
+    """The same by push, for the first message of a key."""
     push_latency_p99: DurationMargin = _ms(500)
-    """The same, of the slowest."""
+    """As `_p50`."""
     redelivery_latency_p50: DurationMargin = _ms(1000)
-    """Until a message was redelivered that had to be."""
+    """Wait for a redelivery."""
     redelivery_latency_p99: DurationMargin = _ms(5000)
-    """The same, of the slowest."""
+    """As `_p50`."""
     control_plane_latency_p50: DurationMargin = _ms(500)
-    """Calls that make, change and delete topics, subscriptions and snapshots."""
+    """Administration calls."""
     control_plane_latency_p99: DurationMargin = _ms(2000)
-    """The same, of the slowest."""
+    """As `_p50`."""
     creation_to_receipt_latency_p50: DurationMargin = _ms(500)
-    """From the request to create a subscription to the first receipt there."""
+    """Creation of a subscription to its first receipt."""
     creation_to_receipt_latency_p99: DurationMargin = _ms(2000)
-    """The same, of the slowest."""
+    """As `_p50`."""
     oldest_unacked_message_age_p50: DurationMargin = _ms(1000)
-    """Age of the oldest message without an acknowledgement."""
+    """Age of the oldest unacknowledged message."""
     oldest_unacked_message_age_p99: DurationMargin = _ms(5000)
-    """The same, at its worst."""
+    """As `_p50`."""
     head_of_line_delay_p50: DurationMargin = _ms(100)
-    """Delay of messages while another key or subscription was held."""
+    """Delay while another key or subscription was held."""
     head_of_line_delay_p99: DurationMargin = _ms(500)
-    """The same, of the slowest."""
+    """As `_p50`."""
 
     @property
     def by_aspect(self) -> Mapping[Aspect, float]:
@@ -102,16 +102,16 @@ def _number(margin: float | timedelta) -> float:
 
 
 class ComparisonSettings(Section):
-    """Two targets that are compared, such as a canary with production."""
+    """Two compared targets, such as a canary and production."""
 
     baseline: DnsLabel
-    """Name of the target that is the measure."""
+    """Target that sets the standard."""
     candidate: DnsLabel
-    """Name of the target that must be no worse."""
+    """Target that must be no worse."""
     window: Annotated[Positive, AfterValidator(_bounded)] = timedelta(minutes=30)
-    """The page, the metrics and `compare --stored` look at the runs of so long; 1m to 1d."""
+    """Period of the compared runs; 1m to 1d."""
     margins: Margins = Margins()
-    """How much worse still counts as no worse."""
+    """Tolerated differences."""
 
     @model_validator(mode="after")
     def _two(self) -> Self:

@@ -56,12 +56,12 @@ OBJECTIVE_MIN = 0.5
 
 
 class Schedule(Section):
-    """When a probe runs: every `interval`, or at the points of `cron`. Exactly one of the two."""
+    """Start times of a probe: exactly one of the two keys."""
 
     interval: Positive | None = None
-    """From the start of one run to the start of the next."""
+    """From start to start."""
     cron: Cronline | None = None
-    """Points in time. 0 and 7 are Sunday."""
+    """Start times; 0 and 7 are Sunday."""
 
     @model_validator(mode="after")
     def _one_of_the_two(self) -> Self:
@@ -85,18 +85,18 @@ class Schedule(Section):
 
 
 class Deadlines(Section):
-    """How long the service may take before something counts as not done."""
+    """Time limits for the service."""
 
     publish: Positive = timedelta(seconds=10)
-    """A publish without an answer by then ends unknown."""
+    """A publish without an answer by then has an unknown outcome."""
     delivery: Positive = timedelta(seconds=120)
-    """A confirmed message that is not delivered by then, while its key stands still, is stuck or lost."""
+    """A confirmed message without delivery by then, on a key without progress, is stuck or lost."""
     stall: Positive = timedelta(seconds=120)
-    """A redelivery that began and has not come further by then has stalled."""
+    """A redelivery without progress by then has stalled."""
     unacked: Positive = timedelta(seconds=120)
-    """Deadline for the redelivery of a message that was nacked, or whose lease ended."""
+    """Deadline for the redelivery of a nacked or expired message."""
     drain: Positive = timedelta(seconds=150)
-    """How long a run waits for pending messages before it is judged without them; at least as long as the deadlines for deliveries."""
+    """Wait of a run for pending messages; at least the three deadlines above."""
 
     @model_validator(mode="after")
     def _drain_is_longest(self) -> Self:
@@ -112,39 +112,38 @@ class Deadlines(Section):
 
 
 class ProbeSettings(Section):
-    """How one kind of experiment is run."""
+    """Settings of a probe."""
 
     schedule: Schedule
-    """When it runs."""
+    """Start times."""
     jitter: Duration = timedelta(seconds=1)
-    """Each start is delayed by a random time up to this, so that probers do not march in step."""
+    """Maximum of a random delay of each start."""
     keys: Annotated[int, Field(ge=1, le=1_000_000)]
     """Ordering keys per run."""
     parts: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Into how many runs the keys are divided, so that several probers may share them (see `sharding`)."""
+    """Number of runs that divide the keys, for `sharding`."""
     messages: Annotated[int, Field(ge=1, le=100_000)]
     """Messages per key and burst."""
     rate: Annotated[float, Field(ge=0)] = 0.0
     """Messages per second over all keys; 0 sends the whole burst at once."""
     beyond_key_limit: bool = False
-    """`hot_key` only: `rate` may be up to four times what the service takes on one key, to see from which load on it refuses publishes."""
+    """`hot_key` only: `rate` may exceed the limit of a key fourfold."""
     processing: Processing = Processing.SLOW_KEY
-    """`isolation` only: what its slow consumer takes time for: the messages of one key, all alike (`fixed`), or all, most of them less
-    and a few many times as long (`heavy_tailed`)."""
+    """`isolation` only: the slow messages: those of one key, all alike, or all with few very slow ones."""
     processing_time: Duration = timedelta()
-    """`isolation` only: how long its slow consumer takes for a message, on average, at most 20s."""
+    """`isolation` only: mean processing time of the slow consumer, at most 20s."""
     sizes: Annotated[tuple[Annotated[Size, Field(ge=0, le=MESSAGE_BYTES_MAX)], ...], Field(min_length=1)] = SIZES
-    """Sizes of payloads, used in turn. A message that needs more for its own content is longer."""
+    """Minimum payload sizes, used in turn."""
     subscribers: Annotated[int, Field(ge=1, le=1000)]
-    """Subscribers that share the subscription."""
+    """Subscribers of the subscription."""
     vantages: Annotated[tuple[LastingVantage, ...], Field(min_length=1)] = (Vantage.WIRE,)
-    """From where it looks. Each vantage is a run of its own."""
+    """Vantages; each has runs of its own."""
     ack_deadline: Duration = timedelta(seconds=60)
-    """The subscription's acknowledgement deadline, 10s to 600s."""
+    """Acknowledgement deadline of the subscription, 10s to 600s."""
     deadlines: Deadlines = Deadlines()
-    """See below."""
+    """Time limits."""
     observe: Observe | None = None
-    """What the probe `observe` reads; see below."""
+    """The stream of the probe `observe`."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -165,25 +164,24 @@ class ProbeSettings(Section):
 
 
 class TargetSettings(Section):
-    """One service that is probed."""
+    """A probed service."""
 
     name: DnsLabel
-    """Unique. The label `target` of every series about it."""
+    """Unique name; the label `target` of series."""
     endpoint: EndpointText = EMBEDDED
-    """Where it is. `embedded` is the Pub/Sub server in this process. `global` proves no publishing region, so findings about order stay
-    indeterminate there."""
+    """Address. `embedded`: the Pub/Sub server in this process. `global`: findings about order stay indeterminate."""
     peer: EndpointText | None = None
-    """Another endpoint of the same service, in another region, for the probe `region`. That of the embedded server is by default itself."""
+    """Endpoint of the same service in another region, for the probe `region`. The embedded server is its own peer."""
     project: Project = DEFAULT_PROJECT
-    """Google Cloud project. Has a default for the embedded server only."""
+    """Google Cloud project. Default for the embedded server only."""
     environment: Word = DEFAULT_ENVIRONMENT
-    """test, staging, canary, production, or your own word. Has a default for the embedded server only."""
+    """Such as `staging` or `production`. Default for the embedded server only."""
     region: Word = "local"
-    """The label `region`. By default what `endpoint` says: that region, `global`, or `local` for an address."""
+    """The label `region`. By default that of `endpoint`, or `local` for an address."""
     labels: Mapping[LabelName, str] = Field(default_factory=dict)
-    """Free labels, shown by `pubsub_prober_target_info` and the API."""
+    """Free labels in `pubsub_prober_target_info` and the API."""
     probes: Mapping[ProbeName, ProbeSettings]
-    """Which probes run there: a list of names, or a mapping of names to what is different there. By default all that can."""
+    """Probes of the target: a list of names, or a mapping of names to changed settings."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -203,18 +201,18 @@ class TargetSettings(Section):
 
 
 class Slo(Section):
-    """An objective for an indicator. It holds for every target whose probes feed the indicator."""
+    """Objectives of indicators, for each target whose probes feed the indicator."""
 
     indicator: Indicator
-    """What is counted."""
+    """Counted things; see below."""
     objective: Share
-    """The share of the counted things that must be good."""
+    """Share of good things."""
     window: Days = timedelta(seconds=PERIOD_S)
-    """The period of the error budget; rolling."""
+    """Rolling period of the error budget."""
     threshold: Milliseconds | None = None
-    """From when on a duration is bad: for latencies and ages, and there always."""
+    """Maximum of a good latency or age; required there."""
     labels: Mapping[LabelName, str] = Field(default_factory=dict)
-    """Passed on to alerts and the API."""
+    """Labels of alerts and in the API."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -247,30 +245,30 @@ class Api(Section):
     """The status page, the REST API and /metrics."""
 
     host: Host = "127.0.0.1"
-    """Address to listen on; 0.0.0.0 for all."""
+    """Listen address; 0.0.0.0 for all."""
     port: Annotated[Port, Field(ge=0, le=65535)] = 8080
-    """0 takes any free port."""
+    """0: any free port."""
     token: SecretStr | None = None
-    """What `POST` requests must present; without it there are none. Only by environment, never in the file."""
+    """Bearer token of `POST` requests; without it, all are refused. Only by environment, never in the file."""
     reads: Reads = Reads.OPEN
-    """Read access: every client, or only clients with the token. Health and metrics are always open."""
+    """Read access: all clients, or clients with the token. Health and metrics stay open."""
     runbooks: HttpUrl | None = None
-    """Your copy of docs/runbooks, which pages link to; without it they link to the runbooks that the service has, at `/runbooks`."""
+    """Link target of pages: your copy of docs/runbooks. Default: `/runbooks` of the service."""
 
 
 class Maintenance(Section):
-    """A time in which a target or region is neither probed nor judged: once, or again and again."""
+    """Periods without probes of a target or region, once or recurring."""
 
     starts: AwareDatetime | None = Field(None, alias="from")
-    """Begin, with a time zone: 2026-12-24T18:00:00Z. Together with `to`."""
+    """Begin, with a time zone; with `to`."""
     ends: AwareDatetime | None = Field(None, alias="to")
     """End."""
     cron: Cronline | None = None
-    """Begins. Together with `duration`."""
+    """Begins; with `duration`."""
     duration: Hours | None = None
-    """How long each lasts: less than from one begin to the next."""
+    """Length of each; less than between two begins."""
     target: DnsLabel | None = None
-    """Name of a target. This or `region`."""
+    """Name of a target; this or `region`."""
     region: Word | None = None
     """Region of targets."""
     reason: str = ""
@@ -299,56 +297,56 @@ class Maintenance(Section):
 
 
 class Sharding(Section):
-    """Whether several probers share the work."""
+    """Division of the work among several probers."""
 
     group: DnsLabel | None = None
-    """Probers of one group that use one `status.url`, a PostgreSQL, divide the probes among themselves; without it each does all."""
+    """Probers of one group with one PostgreSQL in `status.url` divide the probes; without it each runs all."""
 
 
 class Embedded(Section):
     """The Pub/Sub server in this process."""
 
     port: Annotated[Port, Field(ge=0, le=65535)] = 0
-    """0 takes any free port."""
+    """0: any free port."""
     faults: tuple[FaultSpec, ...] = ()
-    """Faults to inject from the start, for drills."""
+    """Faults injected from the start."""
 
 
 class Config(Section):
     """The whole configuration."""
 
     instance: DnsLabel | None = None
-    """What this prober is called. The names of its topics and subscriptions begin with it; by default the name of the host."""
+    """Name of the prober and prefix of its resources; default: the host name."""
     targets: Annotated[tuple[TargetSettings, ...], Field(min_length=1)]
-    """What is probed."""
+    """Probed services."""
     probes: Mapping[ProbeName, ProbeSettings]
-    """How, unless a target says otherwise."""
+    """Settings of probes, for all targets."""
     slos: Mapping[ObjectiveName, Slo]
-    """The objectives."""
+    """Objectives."""
     history: HistorySettings = HistorySettings()
-    """The record of everything."""
+    """Record of events, runs and findings."""
     status: StatusSettings = StatusSettings()
-    """The store behind the API."""
+    """Store of the API."""
     api: Api = Api()
-    """Where the service listens."""
+    """Listener and access."""
     push: PushSettings = PushSettings()
-    """Where messages are pushed to."""
+    """Endpoint of pushes."""
     telemetry: Telemetry = Telemetry()
     """Logs."""
     maintenance: tuple[Maintenance, ...] = ()
-    """When not to probe."""
+    """Periods without probes."""
     sharding: Sharding = Sharding()
-    """Whether several probers share the work."""
+    """Division of the work among several probers."""
     budget: Budget = Budget()
-    """What probing may cost."""
+    """Limit of costs."""
     monitoring: Monitoring = Monitoring()
     """Your own subscriptions."""
     comparisons: Annotated[tuple[ComparisonSettings, ...], Field(max_length=COMPARISONS_MAX)] = ()
-    """Targets that are compared."""
+    """Compared targets."""
     embedded: Embedded = Embedded()
-    """The server in this process."""
+    """The embedded server."""
     drills: Drills = Drills()
-    """Fire drills: tests of the whole alerting path."""
+    """Tests of the alerting path."""
 
     @property
     def objectives(self) -> tuple[Objective, ...]:

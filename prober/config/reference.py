@@ -41,14 +41,14 @@ from prober.config.sections import (
 from prober.config.values import Written, write_size
 from prober.config.workloads import ACT_MAX_S, BURST_BYTES_MAX, HEADROOM, MESSAGES_PER_S
 from prober.probes.catalogue import DECLARED
-from prober.slo.indicators import MEANINGS
+from prober.slo.indicators import MEANINGS, Indicator
 
 INTRODUCTION: Final = """\
 # Configuration
 
-One YAML file, `ordering-prober run --config FILE`. Without a file, one embedded Pub/Sub server is probed with the default probes.
-`ordering-prober config check FILE` lists everything that is wrong with a file at once, each with its key and line, and warns of what
-is valid but looks wrong. `ordering-prober config show` prints what is in force, complete, with secrets masked.
+All keys of the YAML file of `ordering-prober run --config FILE`. Without a file, the service probes one embedded Pub/Sub server with the
+default probes. `ordering-prober config check FILE` lists all errors of a file with key and line, and warns of suspicious values.
+`ordering-prober config show` prints the complete configuration with masked secrets.
 
 ```yaml
 targets:
@@ -75,19 +75,23 @@ maintenance:
 
 ## Values
 
-A duration is written `30s`, `1h30m`, `250ms` or `28d`. A bare number is seconds where that is likely, such as `interval: 10`; where
-nobody means seconds (retentions, windows, thresholds, maintenance) it is refused. A size is written `10GiB`, `512MB`, `4kB`, or as a
-number of bytes. A share is `99.9%` or `0.999`. Times have a time zone. Schedules are in UTC. A key that is not known is an error, and
-so is one that stands twice. Cron lines that begin with `*` need quotes.
+| value | notation |
+|---|---|
+| duration | `30s`, `1h30m`, `250ms`, `28d`; bare numbers are seconds, and errors where the table requires a unit |
+| bytes | `10GiB`, `512MB`, `4kB`, or a number |
+| share | `99.9%` or `0.999` |
+| time | with its time zone: `2026-12-24T18:00:00Z` |
+| crontab line | in UTC; quoted if it begins with `*` |
+
+Unknown and repeated keys are errors.
 
 ## Environment
 
-Every key can be set by the environment too, which wins over the file: `ORDERING_PROBER_` and the path of the key in capitals, with two
-underscores between its parts. Elements of lists are numbered from 0; a value that begins with `[` or `{` is read as YAML; an empty
-value counts as not set.
+A variable sets the key of its name and overrides the file: `ORDERING_PROBER_` and the path in capitals, joined by two underscores.
+List elements are numbered from 0. A value that begins with `[` or `{` is YAML. An empty value counts as unset. A variable with this prefix
+and no key is an error, except those that Kubernetes sets for a Service called `ordering-prober`.
 
 ```sh
-ORDERING_PROBER_API__PORT=9090
 ORDERING_PROBER_API__TOKEN=secret
 ORDERING_PROBER_TARGETS__0__ENDPOINT=europe-west1
 ORDERING_PROBER_TARGETS__0__PROJECT=my-project
@@ -96,30 +100,23 @@ ORDERING_PROBER_PROBES__ORDERING__SCHEDULE__INTERVAL=5s
 ORDERING_PROBER_SLOS__AFFINITY=false
 ```
 
-A variable with that prefix that names no key is an error. Those that Kubernetes sets for a Service called `ordering-prober`
-(`ORDERING_PROBER_SERVICE_HOST` and the like) are left alone.
-
-`PUBSUB_EMULATOR_HOST` is honoured as in every Google client: it replaces the `endpoint` of the targets; if none is configured, the
-target is called `emulator`. `--endpoint` on the command line wins over it.
-
-`LOG_LEVEL` sets `telemetry.log_level`, unless `ORDERING_PROBER_TELEMETRY__LOG_LEVEL` does.
-
-The `OTEL_*` variables configure the [export of traces and metrics](service.md#traces-metrics-and-logs).
+| other variable | effect |
+|---|---|
+| `PUBSUB_EMULATOR_HOST` | `endpoint` of all targets, or of a target `emulator`; `--endpoint` overrides it |
+| `LOG_LEVEL` | `telemetry.log_level`, unless its own variable is set |
+| `OTEL_*` | [export of traces and metrics](service.md#traces-metrics-and-logs) |
 
 ## When it changes
 
-`ordering-prober run` looks at its file every two seconds, and on SIGHUP at once; `ordering-prober api` does the same. What counts is
-the content, so a ConfigMap that Kubernetes mounts works too. `targets`, `probes`, `slos`, `maintenance`, `budget` and `comparisons` are
-taken over while everything goes on. All other sections are read at the start only: if they changed, the log and the status page say
-`restart to apply:` and the keys. A latency objective whose `threshold` is not among the bounds of the histograms waits for a restart
-too. A wrong file changes nothing, and the status page says why ([the service](service.md#another-configuration)). The environment of
-a process never changes.
+`run` and `api` read the file's content every two seconds, and at once on SIGHUP. They apply `targets`, `probes`, `slos`, `maintenance`,
+`budget` and `comparisons` without a restart. For other sections, and for a `threshold` that is no bound of the histograms, the log and
+the status page report `restart to apply:` with the keys. A wrong file changes nothing, and the status page shows its errors
+([the service](service.md#another-configuration)).
 
 ## How often a probe must run
 
-An objective of 99.99 % cannot be judged by ten messages an hour: one bad message would be a burn rate of a thousand and wake somebody.
-So a probe that counts too little for an objective is refused, with the rate that would do. One bad thing must not fire any alert,
-and the fastest alert fires when 2 % of the period's budget is spent; over 30 days that makes
+A probe that counts too little for an objective is an error with the required rate. A single bad event must not fire an alert, and the
+fastest alert fires at 2 % of the budget. Over 30 days, each target and vantage needs
 
 | objective | at least |
 |---|---|
@@ -129,24 +126,22 @@ and the fastest alert fires when 2 % of the period's budget is spent; over 30 da
 | 99.95 % | 139 an hour |
 | 99.99 % | 695 an hour |
 
-per target and vantage. A run of `ordering` counts `keys` x `messages` messages, a run of `redelivery` at least one redelivery per key,
-a run of `affinity` at least one message per key; ages and stalled keys are counted every minute. With `cron`, the longest gap
-between two runs counts.
+A run of `ordering` counts `keys` x `messages` messages, `redelivery` at least one redelivery per key, `affinity` at least one message per
+key. Ages and stalled keys count every minute. With `cron`, the longest gap between two runs decides.
 
 """
 
 _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
-    ("targets", TargetSettings, "A list. What a target writes under `probes` is merged over the shared settings, key by key."),
+    ("targets", TargetSettings, "A list. `probes` of a target override the shared settings, key by key."),
     ("probes", ProbeSettings, "A mapping of the names of [probes](probes/README.md) to:"),
-    ("schedule", Schedule, "Inside a probe. Exactly one of the two keys; one that is written replaces the default."),
+    ("schedule", Schedule, "Inside a probe. A written key replaces the default."),
     ("deadlines", Deadlines, "Inside a probe."),
     (
         "slos",
         Slo,
-        "A mapping of names to objectives. The names below exist by default; what is written about one is merged over it, `false` "
-        "leaves it out, and other names add to them.",
+        "A mapping of names to objectives. A written objective is merged over the default of its name; `false` removes it.",
     ),
-    ("observe", Observe, "Of the probe `observe`, under `probes.observe`; see [observe](probes/observe.md)."),
+    ("observe", Observe, "Under `probes.observe.observe`; see [observe](probes/observe.md)."),
     ("history", HistorySettings, ""),
     ("status", StatusSettings, ""),
     ("api", Api, ""),
@@ -159,8 +154,7 @@ _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
     (
         "margins",
         Margins,
-        "Inside a comparison. What the candidate measures less what the baseline measures: of an indicator that counts things the share "
-        "that is bad, of one that measures durations the median (`_p50`) and the 99th percentile (`_p99`) of a run, on average over runs.",
+        "Inside a comparison: differences of bad shares, or of the median (`_p50`) and p99 (`_p99`) of a run, averaged over runs.",
     ),
     ("embedded", Embedded, ""),
     ("drills", Drills, ""),
@@ -173,7 +167,7 @@ _COMPLETED: Final[Mapping[tuple[type[BaseModel], str], str]] = {
     (Config, "targets"): "one embedded server",
     (Config, "probes"): "see below",
     (Config, "slos"): "see below",
-    (TargetSettings, "probes"): "all; `push` on this machine only, unless `push.address` is set",
+    (TargetSettings, "probes"): "all possible",
     (TargetSettings, "region"): "from `endpoint`",
     (ProbeSettings, "schedule"): "see below",
     (ProbeSettings, "keys"): "see below",
@@ -192,7 +186,7 @@ def reference_page() -> str:
             parts += ["By default:\n", _yaml({"probes": {name: dict(probe) for name, probe in DEFAULT_PROBES.items()}})]
         if section is Slo:
             parts += [
-                "By default, as far as a probe of a target counts enough for them with its default settings:\n",
+                "By default, if a probe of a target counts enough:\n",
                 _yaml({"slos": {name: dict(slo) for name, slo in DEFAULT_SLOS.items()}}),
             ]
             parts += ["The indicators:\n", _indicators()]
@@ -202,10 +196,11 @@ def reference_page() -> str:
 def _limits_of_workloads() -> str:
     wire, library = (f"{MESSAGES_PER_S[vantage]:,}" for vantage in MESSAGES_PER_S)
     most = " or ".join(f"{HEADROOM * MESSAGES_PER_S[vantage]:,} a second ({vantage})" for vantage in MESSAGES_PER_S)
-    beside = "".join(
-        f"; `{name}` {DECLARED[name].workload.beside} more" for name in DEFAULT_PROBES if DECLARED[name].workload.beside
+    bursts = ", ".join(
+        f"`{name}` {workload.bursts}{f' + {workload.beside} messages' if workload.beside else ''}"
+        for name in DEFAULT_PROBES
+        if (workload := DECLARED[name].workload)
     )
-    bursts = ", ".join(f"{DECLARED[name].workload.bursts} of `{name}`" for name in DEFAULT_PROBES)
     rows = {
         "messages of a run, with a `rate`": f"what `rate` sends before the next run begins, and within {ACT_MAX_S:g} s",
         "messages of a run, with `rate: 0`": f"the same at {most}, for each of its `parts`",
@@ -220,21 +215,19 @@ def _limits_of_workloads() -> str:
 |---|---|
 {table}
 
-A run publishes `keys` x `messages` x bursts: {bursts}{beside}. One process was measured to do {wire} messages a
-second at the wire and {library} through the library ([capacity](deploy.md#capacity)). Your CPU may be twice as fast; so more than twice as
-much is refused, and more than was measured is a warning.
+A run publishes `keys` x `messages` x bursts. Bursts: {bursts}. Rates above the measured {wire} messages a second (wire) and
+{library} (library) of one process are warnings, and above their double errors ([capacity](deploy.md#capacity)).
 
 ## Warnings
 
-`config check`, `check` and `run` (in its log) warn of settings that may be right but look wrong:
+`config check`, `check` and the log of `run` warn of
 
-* a region that is not in our list of Google Cloud's regions ({REGIONS_SOURCE}, {REGIONS_AS_OF});
-* `endpoint: global`, where publishes may be rerouted to another region, so that findings about order stay indeterminate;
-* a `region` that contradicts its endpoint;
-* a `drain` that is too short for what falls due last;
-* more than 1 MB a second on one key, which Pub/Sub throttles;
-* a history that is too short for the nightly jobs to make up for missed days;
-* `reads: token` without a token.
+- a region outside Google Cloud's list ({REGIONS_SOURCE}, {REGIONS_AS_OF}), or a `region` that contradicts its endpoint,
+- `endpoint: global`, which may route publishes to several regions, so that findings about order stay indeterminate,
+- a `drain` shorter than the last deadline of a run,
+- more than 1 MB a second on one key, which Pub/Sub throttles,
+- a history too short for the catch-up of nightly jobs,
+- `reads: token` without a token.
 """
 
 
@@ -247,9 +240,15 @@ def _table(section: type[BaseModel]) -> str:
     rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
     defaults = section.model_construct().model_dump(mode="json", by_alias=True)
     for key, field in fields_by_key(section).items():
+        if key.endswith("_p99"):
+            continue
         meaning = " ".join((field.description or "").split())
         default = _COMPLETED.get((section, key)) or ("**required**" if field.is_required() else _shown(defaults[key]))
-        rows.append(f"| `{key}` | {_kind(field.annotation, field.metadata)} | {default} | {meaning} |")
+        name = f"`{key}`"
+        if key.endswith("_p50"):
+            slow = key.replace("_p50", "_p99")
+            name, default = f"`{key}`, `_p99`", f"{default}, {_shown(defaults[slow])}"
+        rows.append(f"| {name} | {_kind(field.annotation, field.metadata)} | {default} | {meaning} |")
     return "\n".join(rows) + "\n"
 
 
@@ -280,7 +279,7 @@ def _kind(annotation: Any, metadata: list[Any] | tuple[Any, ...] = ()) -> str:
     """What may be written for a type, in words."""
     how = [item.how for item in metadata if isinstance(item, Written)]
     if how:
-        return how[-1]
+        return how[-1].partition(": ")[0]
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _kind(arguments[0], arguments[1:])
@@ -299,11 +298,11 @@ def _kind(annotation: Any, metadata: list[Any] | tuple[Any, ...] = ()) -> str:
 
 def _kind_of_class(annotation: Any, metadata: list[Any] | tuple[Any, ...]) -> str:
     if annotation is AwareDatetime or annotation.__name__ == "datetime":
-        return "time: `2026-12-24T18:00:00Z`"
+        return "time"
     if issubclass(annotation, BaseModel):
         return "mapping"
     if issubclass(annotation, StrEnum):
-        return ", ".join(f"`{member}`" for member in annotation)
+        return ", ".join(f"`{member}`" for member in annotation) if annotation is not Indicator else "indicator"
     if issubclass(annotation, SecretStr):
         return "secret text"
     return {"bool": "`true` or `false`", "int": "whole number", "float": "number", "str": "text"}[annotation.__name__] + _limits(

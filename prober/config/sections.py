@@ -44,11 +44,11 @@ from prober.probes.observe import KeysKept, StreamPlan
 
 
 class Budget(Section):
-    """What probing may cost."""
+    """Limit of the cost of probing."""
 
     usd_per_month: Annotated[float, Field(ge=0)] = 250.0
-    """The most that all probes together may cost a month on the real service, in US dollars at list price. A configuration that may cost
-    more is refused. Embedded servers and emulators cost nothing."""
+    """Limit for all probes on Google's service, in US dollars at list price. A costlier configuration is an error. Embedded
+    servers and emulators are free."""
 
 
 HISTORY_RETENTION_MIN = timedelta(days=2)
@@ -63,27 +63,27 @@ def _enough_bytes(value: int) -> int:
 
 
 class HistorySettings(Section):
-    """The record of every event, run and finding."""
+    """The record of events, runs and findings."""
 
     location: Folder | None = None
-    """Where it is kept; without it there is none."""
+    """Storage; without it there is no history."""
     spool: Annotated[str, Written("path")] | None = None
-    """Local folder for what is not yet written to `location`. By default next to it, or in the system's temporary folder."""
+    """Local folder for unwritten data. Default: beside `location`, or the temporary folder."""
     retention: Annotated[Days, at_least(HISTORY_RETENTION_MIN, "since the nightly jobs read all of yesterday")] = timedelta(days=30)
-    """Older files are deleted. At least 2d, for the nightly jobs."""
+    """Age of deleted files; at least 2d."""
     size_max: Annotated[Size, AfterValidator(_enough_bytes)] = 50 * 2**30
-    """Above this size the oldest files are deleted. At least 64MiB."""
+    """Size above which the oldest files are deleted; at least 64MiB."""
     reports: Folder | None = None
-    """Where the nightly jobs write their reports, for the API and the status page to show; without it they show none."""
+    """Reports of the nightly jobs, for the API and the status page."""
 
 
 class StatusSettings(Section):
     """The store behind the API and the status page."""
 
     url: DatabaseUrl = SecretStr("sqlite:///ordering-prober.db")
-    """SQLite, or PostgreSQL for several probers. A password in it is never shown."""
+    """SQLite, or PostgreSQL for several probers. Passwords are masked."""
     retention: Annotated[Days, at_least(STATUS_RETENTION_MIN, "or nobody can read what was found")] = timedelta(days=30)
-    """Runs and findings that are older are deleted. At least 1h."""
+    """Age of deleted runs and findings; at least 1h."""
 
 
 class LogFormat(StrEnum):
@@ -111,26 +111,26 @@ class Telemetry(Section):
     """Logs of the prober itself."""
 
     log_format: LogFormat = LogFormat.TEXT
-    """`json`: one object per line on standard output, with the field names of Google Cloud Logging. `text`: lines on standard error."""
+    """`json`: objects on standard output, with field names of Google Cloud Logging. `text`: lines on standard error."""
     log_level: LogLevel = LogLevel.INFO
-    """The least important lines to write; the variable LOG_LEVEL sets it too."""
+    """Minimum level; also set by LOG_LEVEL."""
 
 
 class PushSettings(Section):
-    """The endpoint that the probe `push` has messages pushed to."""
+    """The endpoint of the probe `push`."""
 
     host: Host = "127.0.0.1"
     """Address to listen on; 0.0.0.0 for all."""
     port: Annotated[Port, Field(ge=0, le=65535)] = 0
-    """0 takes any free port."""
+    """0: any free port."""
     address: HttpUrl | None = None
-    """The URL by which targets that are not on this machine reach the endpoint. Without it the probe does not run there."""
+    """URL of the endpoint for targets on other machines; required there."""
     service_account: Email | None = None
-    """The service account whose tokens Google signs for pushes. Requests without such a token are refused."""
+    """Service account of the push tokens. The endpoint refuses other requests."""
     audience: str = ""
-    """Whom the tokens are meant for. By default `address`."""
+    """Audience of the tokens. Default: `address`."""
     keys: Annotated[str, Written("path or URL")] = GOOGLE_CERTIFICATES
-    """The keys that tokens are signed with: an https address, or a file in PEM, as JSON Web Key Set, or as Google publishes them."""
+    """Keys of token signatures: an https address, or a file (PEM, JSON Web Key Set, or Google's format)."""
 
 
 def is_here(endpoint: Any) -> bool:
@@ -169,14 +169,14 @@ Address = Annotated[
 
 
 class OwnSubscription(Section):
-    """A subscription of your own. It is never used: only what Cloud Monitoring says of it is read."""
+    """A subscription of your own; only its metrics in Cloud Monitoring are read."""
 
     name: SubscriptionPath
-    """Its full name."""
+    """Full name."""
     target: DnsLabel | None = None
-    """The target whose probes it is compared with; not needed if there is only one."""
+    """Target for the comparison; required with several targets."""
     late_after: Positive = timedelta(seconds=60)
-    """From this age of the oldest unacknowledged message on a subscription is late, yours and the prober's."""
+    """Age of the oldest unacknowledged message of a late subscription."""
 
 
 def _expression(value: str) -> str:
@@ -191,20 +191,20 @@ def _expression(value: str) -> str:
 
 
 class OwnDiscovery(Section):
-    """Subscriptions of your own by name or labels, instead of one by one. The list comes from the administration API of the target."""
+    """Subscriptions of your own by name or labels, from the administration API of the target."""
 
     project: Project | None = None
-    """Where to look; without it, in the target's project."""
+    """Project; default: that of the target."""
     matching: Annotated[str, AfterValidator(_expression), Written("regular expression")] | None = None
-    """What the whole name must match, without projects/PROJECT/subscriptions/."""
+    """Pattern of the whole name, without projects/PROJECT/subscriptions/."""
     labels: Mapping[str, str] = Field(default_factory=dict)
-    """Labels that it must carry, with these values."""
+    """Required labels with their values."""
     target: DnsLabel | None = None
-    """The target whose probes they are compared with; not needed if there is only one."""
+    """Target for the comparison; required with several targets."""
     late_after: Positive = timedelta(seconds=60)
-    """As of a subscription that is named."""
+    """As for a named subscription."""
     at_most: Annotated[int, Field(ge=1, le=SUBSCRIPTIONS_MAX)] = 20
-    """So many are read, those that are read already and then by name; the others are counted and logged."""
+    """Maximum; known ones first, then by name. Others are counted and logged."""
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -214,20 +214,20 @@ class OwnDiscovery(Section):
 
 
 class Monitoring(Section):
-    """Your own subscriptions, read from Cloud Monitoring and set beside the prober's."""
+    """Your own subscriptions, from Cloud Monitoring."""
 
     subscriptions: Annotated[tuple[OwnSubscription, ...], Field(max_length=SUBSCRIPTIONS_MAX)] = ()
-    """Which; at most 50."""
+    """Named subscriptions; at most 50."""
     discover: Annotated[tuple[OwnDiscovery, ...], Field(max_length=DISCOVERIES_MAX)] = ()
-    """Those that are found; at most 50 together with those that are named."""
+    """Discovered subscriptions; at most 50 with the named ones."""
     discover_every: Annotated[Positive, at_least(EVERY_MIN, "since each look lists all subscriptions of a project")] = timedelta(
         minutes=10
     )
-    """How often they are looked for."""
+    """Interval of discovery."""
     every: Annotated[Positive, at_least(EVERY_MIN, "since Cloud Monitoring has a point each minute")] = timedelta(seconds=60)
-    """How often they are read."""
+    """Interval of reads."""
     endpoint: Address = "monitoring.googleapis.com"
-    """Where Cloud Monitoring is. An address that is not Google's is on a plain connection, without credentials."""
+    """Cloud Monitoring. Other addresses than Google's get a plain connection without credentials."""
 
     @model_validator(mode="after")
     def _once(self) -> Self:
@@ -263,24 +263,24 @@ DrillName = Annotated[str, AfterValidator(_drill), Written("`control`, or a faul
 
 
 class Drills(Section):
-    """Fire drills: faults that are injected on a server of their own in this process, to verify that their pages are sent."""
+    """Fire drills: injected faults on a separate embedded server, to verify their pages."""
 
     cron: Annotated[Cronline, AfterValidator(_often)] | None = None
-    """When the service runs the drills, at least once a week; without it, it runs none."""
+    """Start times, at least weekly; without it, no drills."""
     faults: tuple[DrillName, ...] = ()
-    """Which faults are planted in turn; `control` plants none. By default one of each sort but `availability`, and the control."""
+    """Injected faults in turn; `control` injects none. Default: one of each sort but `availability`, and the control."""
     prometheus: HttpUrl | None = None
-    """The Prometheus that evaluates the rules of this project; without it, the drill does not check that the alert fires."""
+    """Prometheus with the rules of this project; without it, the drill skips the check of the alert."""
     alertmanager: HttpUrl | None = None
-    """The Alertmanager that Prometheus sends its alerts to; without it, the drill does not check that the alert arrives there."""
+    """Alertmanager of Prometheus; without it, the drill skips this check."""
     host: Host = "127.0.0.1"
-    """Address to listen on for Alertmanager's webhook; 0.0.0.0 for all."""
+    """Listen address of Alertmanager's webhook; 0.0.0.0 for all."""
     port: Annotated[Port, Field(ge=0, le=65535)] | None = None
-    """Port for that webhook, `http://HOST:PORT/pages`. Without it, the drill does not check that a page arrives."""
+    """Port of that webhook, `http://HOST:PORT/pages`; without it, the drill skips the check of the page."""
     deadline: Positive = timedelta(minutes=2)
-    """How long after the finding its alert and page may come."""
+    """Time limit from the finding to alert and page."""
     silence: Positive = timedelta(minutes=1)
-    """How long the drill checks that no alert fires where nothing may be found: longer than Prometheus takes to scrape and evaluate."""
+    """Duration of the check for no alert; longer than a scrape and an evaluation."""
 
 
 def overlaid(settings: Drills, given: Mapping[str, Any]) -> Drills:
@@ -314,39 +314,37 @@ FieldName = Annotated[str, AfterValidator(_field_name), Written("`ordering_key`,
 
 
 class Observe(Section):
-    """A stream that others publish. It is read through a subscription of the prober's own; theirs are left alone."""
+    """A stream of other publishers, read through a separate subscription."""
 
     topic: Annotated[str, AfterValidator(_topic)]
-    """The topic: its name, or `projects/PROJECT/topics/NAME`."""
+    """Topic: name, or `projects/PROJECT/topics/NAME`."""
     group: FieldName = "ordering_key"
-    """What messages are numbered by."""
+    """Field that groups the numbers."""
     sequence: FieldName | None = None
-    """Their number within the group. Without it only redelivery, age and load are observed."""
+    """Number within the group. Without it only redelivery, age and load are observed."""
     initial: int | None = None
-    """The first number of every group; by default the first that comes."""
+    """First number of each group; default: the first received."""
     maximum: int | None = None
-    """The last number of every group; higher ones are counted and not judged."""
+    """Last number of each group; higher ones are only counted."""
     duration: Positive = timedelta(minutes=1)
-    """For how long a run observes."""
+    """Length of a run."""
     wait_timeout: Positive = timedelta(seconds=10)
-    """How long a missing number is waited for before it is given up."""
+    """Wait for a missing number."""
     idle_timeout: Positive = timedelta(minutes=15)
-    """After how long without a message a group restarts with the number that comes next."""
+    """Silence after which a group restarts with its next number."""
     publish_time_error: Duration | None = None
-    """How far publish times may be from the order in which the service stored the messages of a key: the longest that a publish may hang.
-    Only if all publishers of the topic publish in one region; without it no wrong order is a violation of the service. By default 1s for an
-    address that is not Google's.
+    """Maximum difference of publish times from the order of storage. Only for publishers in one region; without it, wrong orders are no
+    violations. Default for addresses other than Google's: 1s.
     """
     share: Annotated[Share, Field(gt=0, lt=1)] | None = None
-    """The share of the ordering keys that is observed, chosen by their hash; by default all."""
+    """Share of the ordering keys, by hash; default: all."""
     keys_max: Annotated[int, Field(ge=1_000)] = 100_000
-    """How many ordering keys a run remembers. Beyond it those seen least recently are forgotten, which is counted; what comes on keys
-    that are new from then on proves less. 100,000 take about 150 MB while nothing of them is pending, and up to 16 KB each while messages
-    still come."""
+    """Remembered ordering keys of a run; the least recent are forgotten and counted, and later keys prove less. 100,000 idle keys take
+    150 MB, and active ones up to 16 KB each."""
     keys_kept: KeysKept = KeysKept.PLAIN
-    """`hashed`: ordering keys and groups are hashed before anything is recorded."""
+    """`hashed`: keys and groups are hashed before recording."""
     unordered: bool = False
-    """Also read a second subscription of the prober's own without ordering, and measure what order it has."""
+    """Measure the order of a second subscription without ordering."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
