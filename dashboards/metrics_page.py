@@ -100,13 +100,8 @@ def _row(family: Family, by: Readers) -> str:
     alerts = [f"[{one}](runbooks/{one}.md)" for one in sorted(by.alerts)]
     recorded = [f"`{one}`" for one in sorted(by.recorded) if one not in _BY_SLO]
     slo = ["`slo:*`"] if by.recorded & set(_BY_SLO) else []
-    cells = (
-        f"`{name}`",
-        family.kind,
-        _labels(family),
-        family.help.replace(", seconds since 1970", ""),
-        ", ".join([*alerts, *slo, *recorded, *sorted(by.dashboards)]),
-    )
+    by_all = ", ".join([*alerts, *slo, *recorded, *sorted(by.dashboards)])
+    cells = (f"`{name}`", family.kind, _labels(family), family.help.replace(", seconds since 1970", ""), by_all)
     return f"| {' | '.join(cells)} |\n"
 
 

@@ -196,10 +196,10 @@ def reference_page() -> str:
 def _limits_of_workloads() -> str:
     wire, library = (f"{MESSAGES_PER_S[vantage]:,}" for vantage in MESSAGES_PER_S)
     most = " or ".join(f"{HEADROOM * MESSAGES_PER_S[vantage]:,} a second ({vantage})" for vantage in MESSAGES_PER_S)
+    workloads = {name: DECLARED[name].workload for name in DEFAULT_PROBES}
     bursts = ", ".join(
         f"`{name}` {workload.bursts}{f' + {workload.beside} messages' if workload.beside else ''}"
-        for name in DEFAULT_PROBES
-        if (workload := DECLARED[name].workload)
+        for name, workload in workloads.items()
     )
     rows = {
         "messages of a run, with a `rate`": f"what `rate` sends before the next run begins, and within {ACT_MAX_S:g} s",
