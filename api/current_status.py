@@ -9,7 +9,7 @@ from typing import Final
 from api.view import Archive, View
 from prober.clock import monotonic_s
 from prober.sinks.live.snapshot import StatusSnapshot
-from prober.sinks.status.database import StatusError, StoreIncompatible
+from prober.sinks.status.database import StatusError, StoreIncompatible, StoreUnavailable
 from prober.sinks.status.overview import Overview
 
 FRESH_S: Final = 1.0
@@ -28,6 +28,7 @@ class CurrentStatus:
         self._asking: asyncio.Task[StatusSnapshot] | None = None
         self._answer: StatusSnapshot | None = None
         self._answered_t = 0.0
+        self._failure: StatusError | None = None
 
     async def snapshot(self) -> StatusSnapshot:
         """How everything stands. Never fails: while the store cannot be asked, it is what this process knows, and says so."""
@@ -40,6 +41,13 @@ class CurrentStatus:
             return self._answer
         return await asyncio.shield(self._asking)
 
+    async def stored_snapshot(self) -> StatusSnapshot:
+        """The same, but raises the `StatusError` for which the store cannot be asked."""
+        snapshot = await self.snapshot()
+        if not snapshot.stored:
+            raise self._failure or StoreUnavailable(UNWRITTEN)
+        return snapshot
+
     async def _renew(self) -> StatusSnapshot:
         try:
             self._answer = await self._ask()
@@ -50,11 +58,11 @@ class CurrentStatus:
 
     async def _ask(self) -> StatusSnapshot:
         live = self._view.snapshot()
+        self._failure = None
         if not self._view.is_stored():
             return replace(live, troubles=(*live.troubles, UNWRITTEN))
         try:
             return await asyncio.to_thread(Overview(self._archive.queries, self._archive.objectives).snapshot, live)
-        except StoreIncompatible as error:
-            return replace(live, troubles=(*live.troubles, str(error)))
-        except StatusError:  # whose text may name hosts and folders, which must not be exposed
-            return replace(live, troubles=(*live.troubles, UNREACHABLE))
+        except StatusError as error:  # whose text may name hosts and folders, which must not be exposed
+            self._failure = error
+            return replace(live, troubles=(*live.troubles, str(error) if isinstance(error, StoreIncompatible) else UNREACHABLE))

@@ -38,6 +38,11 @@ async def _snapshot(request: Request) -> StatusSnapshot:
     return await current.snapshot()
 
 
+async def _stored_snapshot(request: Request) -> StatusSnapshot:
+    current: CurrentStatus = request.app.state.current
+    return await current.stored_snapshot()
+
+
 async def _contents(request: Request) -> PageContents:
     contents: PageContents = request.app.state.contents
     return contents
@@ -47,4 +52,6 @@ Service: TypeAlias = Annotated[View, Depends(_view)]
 Stored: TypeAlias = Annotated[Archive, Depends(_archive)]
 Snapshot: TypeAlias = Annotated[StatusSnapshot, Depends(_snapshot)]
 """The state of everything, by all probers of the store."""
+StoredSnapshot: TypeAlias = Annotated[StatusSnapshot, Depends(_stored_snapshot)]
+"""The same for routes whose answer is in the store only: 503 while it cannot be read."""
 Contents: TypeAlias = Annotated[PageContents, Depends(_contents)]

@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from api.dependencies import Contents, Snapshot
+from api.dependencies import Contents, Snapshot, StoredSnapshot
 from api.problems import wrong
 from api.query_parameters import (
     ChartParameters,
@@ -81,13 +81,13 @@ def hot_keys_page(request: Request, contents: Contents, snapshot: Snapshot) -> H
 
 
 @router.get("/slos")
-def objectives_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
+def objectives_page(request: Request, contents: Contents, snapshot: StoredSnapshot) -> HTMLResponse:
     """Every objective."""
     return _page(request, "slos.html", contents.objectives(snapshot))
 
 
 @router.get("/slos/{name}")
-def objective_page(request: Request, contents: Contents, snapshot: Snapshot, name: str) -> HTMLResponse:
+def objective_page(request: Request, contents: Contents, snapshot: StoredSnapshot, name: str) -> HTMLResponse:
     """One objective."""
     return _page(request, "slo.html", contents.objective(name, _asked(request, ChartParameters), snapshot))
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from starlette.exceptions import HTTPException
 
 from api.charts import ChartSpan, TimeRange
-from api.dependencies import Snapshot, Stored
+from api.dependencies import Snapshot, Stored, StoredSnapshot
 from api.lookups import objective_of
 from api.models.base import Answer, Count, Part, Probe, Seconds, Target, Time, Vantage
 from api.models.slos import Name
@@ -132,7 +132,7 @@ def probe_series(
 
 
 @router.get("/slos/{name}/series", tags=["objectives"], response_description="The counts.")
-def slo_series(archive: Stored, snapshot: Snapshot, name: SloName, asked: Annotated[ChartParameters, Query()]) -> SloSeries:
+def slo_series(archive: Stored, snapshot: StoredSnapshot, name: SloName, asked: Annotated[ChartParameters, Query()]) -> SloSeries:
     """What was good, bad and undecided on each target, over time."""
     return _of_objective(archive, objective_of(archive, name), asked.span(snapshot))
 

@@ -1,4 +1,4 @@
-"""A store that is not there: a client learns so, and still gets what the process knows by itself."""
+"""A missing status store: lists are refused with 503, and the state of the process is still shown."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ LISTS = (
     "/api/v1/findings/f/trace",
     "/api/v1/keys?key=k",
     "/api/v1/subscriptions",
+    "/api/v1/slos",
+    "/api/v1/slos/order",
+    "/api/v1/uptime",
 )
 
 
@@ -28,12 +31,12 @@ def missing() -> StubView:
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_it_is_told_and_when_to_come_again(path: str) -> None:
+def test_a_list_is_answered_with_503_and_a_time_to_retry(path: str) -> None:
     response = ask(missing(), path)
     assert (response.status_code, response.headers["retry-after"]) == (503, "5")
     assert response.json()["detail"] == "the status store cannot be reached at the moment"
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/status", "/api/v1/probes", "/healthz", "/metrics"])
-def test_what_this_process_knows_is_still_told(path: str) -> None:
+def test_the_state_of_this_process_is_still_shown(path: str) -> None:
     assert ask(missing(), path).status_code == 200
