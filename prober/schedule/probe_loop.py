@@ -146,16 +146,18 @@ class ProbeLoop:
     def count_slice(self) -> None:
         """Counts a slice of time of each subscription for the objectives about time.
 
-        The pending messages of other publishers are unknown.
+        The pending messages of other publishers are unknown. A key that stalled while the event loop lagged is undecided.
         """
         if self.open_probe.probe_instance.foreign_topic:
             return
+        is_ours = self._lagged_s(self._target.rules.delivery_deadline_s) > PAUSE_MAX_S
         for backlog in self.backlogs.values():
             age_s = backlog.oldest_unacked_age_s
             if not self._counters.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s, self._lagged_s(age_s)):
                 self._metrics.count(families.UNDECIDED_DURATIONS, Indicator.OLDEST_UNACKED_MESSAGE_AGE)
             moving = max(0, self.open_probe.probe_instance.keys - backlog.stalled_keys)
-            self._counters.ended(Indicator.STALLED_KEYS, good=moving, bad=backlog.stalled_keys)
+            bad, undecided = (0, backlog.stalled_keys) if is_ours else (backlog.stalled_keys, 0)
+            self._counters.ended(Indicator.STALLED_KEYS, good=moving, bad=bad, undecided=undecided)
 
     @property
     def longest_s(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,6 +23,7 @@ from prober.sinks.live.snapshot import InstanceSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Metrics
 from prober.slo.counts import SloCounters
+from prober.slo.objectives import Objective
 
 PATIENCE_S = 60.0
 VARIABLES = {"ORDERING_PROBER_PROBES__ORDERING__SCHEDULE": '{"interval": "15m"}'}
@@ -69,12 +70,13 @@ class Told:
 class Work:
     """One prober with one probe instance, in the state that a test brings it into."""
 
-    def __init__(self, history: Any = None) -> None:
+    def __init__(self, history: Any = None, objectives: Sequence[Objective] = ()) -> None:
         self.admin = Admin()
         self.maintenance: str | None = None
         """Why the target is under maintenance; None: it is not."""
         self.told: list[Any] = []
         """The results that the status store was told."""
+        self.counters = SloCounters(objectives)
         known = load(None, VARIABLES)
         (target,) = known.targets
         instance = next(iter(instances_of(target)))
@@ -87,7 +89,7 @@ class Work:
         self.assignments = Assignments(config, self.board, metrics.health)
         sinks: list[Any] = [self.board, Told(self.told), *([] if history is None else [HistorySink(history)])]
         around = Surroundings(
-            metrics.watch(target), self.board, lambda _instance, _name: sinks, SloCounters(()), CheckpointsInMemory()
+            metrics.watch(target), self.board, lambda _instance, _name: sinks, self.counters, CheckpointsInMemory()
         )
         self.assignments.follow(config, [open_probe], {target.series: around})
 

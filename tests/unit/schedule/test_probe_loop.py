@@ -6,9 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from prober.runs.backlog import Backlog
+from prober.runs.recorder import PAUSE_MAX_S, Recording
 from prober.runs.result import RunResult
 from prober.schedule.assignments import NO_MORE, UNDER_WAY
+from prober.schedule.probe_loop import ProbeLoop
 from prober.sinks.live.snapshot import RunOrdered
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import Objective
 from tests.unit.probing import Work, until
 from tests.unit.sinks.metrics.scraping import samples
 
@@ -118,3 +123,20 @@ class TestRunNow:
         work = Work()
         work.assignments.take(work.name)
         assert work.assignments.run_now(work.key) == RunOrdered(None, NO_MORE)
+
+
+@pytest.mark.parametrize(("lagged_s", "bad", "undecided"), [(0.0, 3, 0), (PAUSE_MAX_S + 0.1, 0, 3)])
+def test_keys_that_stalled_while_the_event_loop_lagged_are_undecided(
+    monkeypatch: pytest.MonkeyPatch, lagged_s: float, bad: int, undecided: int
+) -> None:
+    work = Work(objectives=[Objective("stalled_keys", Indicator.STALLED_KEYS, 0.999, 3600.0)])
+    monkeypatch.setattr(ProbeLoop, "backlogs", {"s": Backlog(stalled_keys=3)})
+    monkeypatch.setattr(Recording, "lagged_s", lambda _recording, _taken_s: lagged_s)
+
+    async def scenario() -> None:
+        await until(lambda: work.shown.running_since is not None)
+        work.assignments.count_slice()
+        (counts,) = work.counters.totals.values()
+        assert (counts.bad, counts.undecided) == (bad, undecided)
+
+    work.run(scenario())
