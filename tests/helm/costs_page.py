@@ -14,51 +14,40 @@ from tests.helm.costs import ENVIRONMENTS, GIB, Environment
 INTRODUCTION: Final = """\
 # Costs
 
-What the values files of the chart cost a month of 30 days at Google's list prices, in US dollars, without discounts and free tiers.
-`make generate` writes this page from the rendered chart, the configuration in it and [the prices](#prices). Look these up before you rely
-on a sum: nobody has compared it with a bill yet. """
+The cost of the chart's values files in a month of 30 days, to choose one: US dollars by Google's list prices, without discounts and
+free tiers. Look the [prices](#prices) up before you rely on a sum: it has not been compared with a bill yet. `make generate` writes
+this page.
+"""
 
 _PRODUCTION: Final = """\
-So production costs {all} a month. Pub/Sub is {pubsub} of it ({alone} if every message, published or received, were a request of
-its own). `values-test.yaml` is so expensive because it publishes on 50 keys instead of 10; with 10, its Pub/Sub costs what canary's does.
+Pub/Sub bills at least 1,000 bytes per request. The lower sum assumes full responses of streams, the higher one a single message in
+each. If every message were a request of its own, production would cost {alone} of Pub/Sub. `values-test.yaml` publishes on 50 keys
+instead of 10.
 
-Pub/Sub has two figures, since Google bills at least 1,000 bytes per request, and nobody outside knows how many messages it puts into one
-response of a stream: the first if responses are full, the second if each message comes alone (and the client library publishes each alone).
-
-Not counted:
-
-* The cluster: $0.10 an hour, $73 a month. Google credits as much for one Autopilot or zonal cluster of a billing account.
-* Traffic between regions, $0.02 to $0.08 per GiB between continents, for targets in another region than the probers. One target of
-  production sends and receives about {between_gib:,.0f} GiB a month.
-* Cloud Monitoring's API while somebody looks at dashboards, logs beyond 50 GiB a month, the images in the registry.
-* Drills, runs on demand, and messages that a service redelivers although it should not.
+Not counted: the cluster ($73 a month, which Google credits once per billing account), traffic between regions ($0.02 to $0.08 per
+GiB; a target of production moves about {between_gib:,.0f} GiB a month), Cloud Monitoring's API, logs beyond 50 GiB, the image
+registry, drills and runs on demand.
 """
 
 _METRICS: Final = """\
-Metrics count for Google Cloud Managed Service for Prometheus, where each series of each pod at each scrape is a sample. A prober
-exports {alone} series, {per_target} per target, {per_instance} per probe instance and {per_subscription} per subscription of one, an
-API {of_api}. The table counts every bucket of a histogram, and every target on every prober, so it is at most that. `rules` of
-kind `Rules` come on top: a recording rule makes one sample per target and evaluation, and Google bills the series that it reads.
-With a Prometheus of your own none of this is billed. `scrape.interval: 60s` halves the largest part; alerts then fire up to half a
-minute later.
+Metrics count for Google Cloud Managed Service for Prometheus; your own Prometheus costs none of this. A prober exports at most
+{alone} series, {per_target} per target, {per_instance} per probe instance and {per_subscription} per subscription, an API {of_api}.
+`scrape.interval: 60s` halves the largest part; alerts then fire up to half a minute later.
 """
 
 _HISTORY: Final = """\
 ## How large the history grows
 
-Every message published or received is two events. An event takes {per_event:.1f} bytes on disk. `python -m benchmarks.history_size`
-measures that: it runs the service with the default configuration on its embedded server, which writes files of five minutes. Message
-ids of the real service are less regular: with random ones an event takes {random:.1f} bytes more.
+Each message published or received is two events, {per_event:.1f} bytes each on disk (random message ids: {random:.1f} more).
 """
 
 _SIZE_MAX: Final = """\
-By default `history.retention` is {retention:.0f} days and `history.size_max` {default_size}, which one target with the default
-probes meets after {default_days:.0f} days. Production writes {month_gib:.0f} GiB in {retention:.0f} days, {most_gib:.0f} GiB with random
-ids, so its values file sets `history.size_max: {size_max}`; the bucket costs ${usd:.2f} a month. Canary and staging inherit that.
+By default `history.retention` is {retention:.0f} days and `history.size_max` {default_size}. Production writes {month_gib:.0f} GiB
+in {retention:.0f} days ({most_gib:.0f} GiB with random ids), so its values file sets `history.size_max: {size_max}`; the bucket
+costs ${usd:.2f} a month.
 
-Where a history meets `size_max` first, the prober deletes the oldest hours before they are as old as `retention` says. It goes on probing
-and writing, counts nothing as dropped, and no alert fires. Objectives keep their whole period, since the status store, the metrics and the
-reports of the jobs have their counts; but `verify`, `reverify` and `history export` find nothing older.
+A history that meets `size_max` first loses its oldest hours before `retention`: no alert fires, and `verify`, `reverify` and
+`history export` find nothing older. Objectives keep their whole period.
 """
 
 _READ: Final = "undated copy, read on 2026-11-22"
@@ -76,7 +65,7 @@ _PRICES: Final = (
     (
         "series read by rules",
         f"${costs.USD_PER_MILLION_SERIES_READ:.2f} per million, one million free",
-        "Cloud Monitoring, release note for 2025-10-02. That it holds for the evaluator of rules is our reading of it",
+        "Cloud Monitoring, release note for 2025-10-02; perhaps not for the evaluator of rules",
     ),
     (
         "CPU and memory of pods",
@@ -96,8 +85,7 @@ _PRICES: Final = (
     (
         "PostgreSQL",
         f"${costs.USD_PER_DATABASE_HOUR:.4f} per hour (1 vCPU, 3.75 GiB), ${costs.USD_PER_DATABASE_GIB} per GiB and month of disk",
-        "Cloud SQL Enterprise, us-central1, 2026-05, as quoted by others; that of the disk is unconfirmed. Machines with a shared "
-        "core cost a fraction, without an SLA",
+        "Cloud SQL Enterprise, us-central1, 2026-05, as quoted by others; that of the disk is unconfirmed",
     ),
 )
 
@@ -114,7 +102,7 @@ def page() -> str:
         "of_api": costs.SERIES_OF_API,
     }
     parts = [INTRODUCTION, _sums(environments), _production(production)]
-    parts += ["## Where it comes from\n", _table(*_quantities(environments)), _METRICS.format(**measured), _probes()]
+    parts += ["## Quantities\n", _table(*_quantities(environments)), _METRICS.format(**measured), _probes()]
     history = _HISTORY.format(per_event=costs.BYTES_PER_EVENT, random=costs.MORE_BYTES_WITH_RANDOM_IDS)
     parts += [history, _table(*_histories(environments)), _size_max(production)]
     parts += ["## Prices\n", _table(("what", "price", "source"), _PRICES)]
@@ -137,8 +125,6 @@ def _sums(environments: Iterable[Environment]) -> str:
 
 def _production(production: Environment) -> str:
     return _PRODUCTION.format(
-        all=_dollars(production.total_usd),
-        pubsub=_dollars(production.pubsub_usd),
         alone=_dollars(price_usd(Bounds(1, 1).times(production.messages * REQUEST_BYTES_MIN))),
         between_gib=production.pubsub_bytes.least / len(production.config.targets) / GIB,
     )
@@ -149,23 +135,20 @@ def _quantities(environments: Sequence[Environment]) -> tuple[Sequence[str], lis
     return head, [
         ("targets, probe instances", *(f"{len(one.config.targets)}, {len(one.probe_instances)}" for one in environments)),
         ("pods: probers, APIs", *(f"{one.pods['prober']}, {one.pods.get('api', 0)}" for one in environments)),
-        ("messages published and received", *(f"{one.messages / 1e6:,.0f} million" for one in environments)),
-        ("billed by Pub/Sub", *(_tebibytes(one.pubsub_bytes) for one in environments)),
+        ("million messages", *(f"{one.messages / 1e6:,.0f}" for one in environments)),
         ("series", *(f"{one.series:,}" for one in environments)),
-        ("samples scraped", *(f"{one.samples / 1e6:,.0f} million" for one in environments)),
-        ("samples recorded by rules", *(f"{one.recorded / 1e6:,.0f} million" for one in environments)),
+        ("million samples scraped", *(f"{one.samples / 1e6:,.0f}" for one in environments)),
     ]
 
 
 def _histories(environments: Sequence[Environment]) -> tuple[Sequence[str], list[Sequence[str]]]:
-    head = ("with a history", "targets, probe instances", "events a day", "a day", "days until `size_max`")
+    head = ("history", "million events a day", "GiB a day", "days until `size_max`")
     kept = [Environment(""), *(one for one in environments if one.has_history)]
     return head, [
         (
-            one.name or "one target, default configuration",
-            f"{len(one.config.targets)}, {len(one.probe_instances)}",
-            f"{one.events_per_day / 1e6:,.0f} million",
-            f"{one.history_bytes_per_day / GIB:.1f} GiB",
+            one.name or "one target, defaults",
+            f"{one.events_per_day / 1e6:,.0f}",
+            f"{one.history_bytes_per_day / GIB:.1f}",
             f"{one.config.history.size_max / one.history_bytes_per_day:.0f}",
         )
         for one in kept
@@ -179,7 +162,6 @@ def _size_max(production: Environment) -> str:
     return _SIZE_MAX.format(
         retention=retention,
         default_size=write_size(default.config.history.size_max),
-        default_days=default.config.history.size_max / default.history_bytes_per_day,
         month_gib=month_gib,
         most_gib=month_gib * (1 + costs.MORE_BYTES_WITH_RANDOM_IDS / costs.BYTES_PER_EVENT),
         size_max=write_size(settings.size_max),
@@ -191,27 +173,18 @@ def _probes() -> str:
     rows = []
     for instance in Environment("").probe_instances:
         cost = monthly_cost(instance)
-        counts = (cost.runs, cost.traffic.requests, cost.traffic.published, cost.traffic.delivered)
-        rows.append((f"`{instance.probe}`", *(f"{count:,.0f}" for count in counts), _tebibytes(cost.billed), between(cost.usd)))
-    rows.append(("all", "", "", "", "", "", f"**{between(price_of(Environment('').probe_instances))}**"))
-    head = ("probe", "runs a month", "requests a run", "published", "received", "billed a month", "price")
+        rows.append((f"`{instance.probe}`", f"{cost.runs:,.0f}", f"{cost.traffic.published:,.0f}", between(cost.usd)))
+    rows.append(("all", "", "", f"**{between(price_of(Environment('').probe_instances))}**"))
+    head = ("probe", "runs a month", "published a run", "price")
     each = message_bytes(instance.settings.sizes)
     limit = "the [objectives](configuration.md#how-often-a-probe-must-run) limit how far you can reduce it"
-    words = (
-        f"A message of 256 bytes is billed as {each:.0f} bytes, with its attributes, its timestamp and its id. `schedule.interval`,\n"
-        "`keys` and `messages` scale the cost; " + limit + ".\n"
-    )
+    words = f"A message of 256 bytes is billed as {each:.0f} bytes. `schedule.interval`, `keys` and `messages` scale the cost;\n{limit}.\n"
     return f"### One target, one vantage, default probes\n\n{_table(head, rows)}\n{words}"
 
 
 def _dollars(usd: Bounds) -> str:
     least, most = f"${usd.least:,.0f}", f"${usd.most:,.0f}"
     return least if least == most else f"{least} to {most}"
-
-
-def _tebibytes(volume: Bounds) -> str:
-    tib = volume.times(1 / 2**40)
-    return f"{tib.least:.2f} to {tib.most:.2f} TiB"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
