@@ -15,7 +15,7 @@ from typing import Final
 
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.browser.looking import ARGUMENTS, DESKTOP, PAGES, PHONE, Scheme, looking
+from tests.browser.looking import ARGUMENTS, DESKTOP, PAGES, looking
 from tests.browser.states import STATES
 from tests.browser.world import served, serving
 
@@ -28,18 +28,12 @@ class Picture:
     """The upper part of a page in a window."""
 
     page: str
-    width: int = DESKTOP
     height: int = 900
-    scheme: Scheme = "light"
 
 
 PICTURES: Final[Mapping[str, Picture]] = {
     "status": Picture("status", height=1090),
-    "status-dark": Picture("status", height=1090, scheme="dark"),
-    "status-phone": Picture("status", width=PHONE, height=1200),
-    "status-phone-dark": Picture("status", width=PHONE, height=1200, scheme="dark"),
     "finding": Picture("violation", height=1500),
-    "finding-dark": Picture("violation", height=1500, scheme="dark"),
     "findings": Picture("findings"),
     "hot-keys": Picture("hot keys"),
     "objective": Picture("objective"),
@@ -50,7 +44,7 @@ def take(browser: Browser, url: str, name: str, folder: Path) -> Path:
     """One picture; where it is."""
     picture = PICTURES[name]
     path = folder / f"{name}.png"
-    with looking(browser, url, width=picture.width, height=picture.height, scheme=picture.scheme) as look:
+    with looking(browser, url, width=DESKTOP, height=picture.height) as look:
         look.open(PAGES[picture.page])
         look.page.screenshot(path=path, animations="disabled")
     return path
