@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.helm.chart import CASES, RELEASE, Values, merged, pod_templates
-from tests.helm.checklist import helm_test_path
+from prober.brokers.endpoint import parse_endpoint
+from prober.config.values import EMBEDDED
+from tests.helm.chart import CASES, NAMESPACE, RELEASE, Values, merged, of_kind, only, pod_templates
 from tests.helm.policies import INTERNET, METADATA_SERVER, Peer, lets_in, lets_out
 from tests.helm.test_refusals import BUCKET, FEDERATION, POSTGRESQL, at
 
@@ -158,6 +159,33 @@ def test_every_pod_may_resolve_names(case: str) -> None:
 
 def test_names_are_resolved_on_the_ports_of_the_platform() -> None:
     assert lets_out(CASES["openshift"], labels("prober"), Peer(address=INTERNET), 5353, "UDP")
+
+
+@EVERY_CASE
+def test_every_target_of_a_values_file_is_reached(case: str) -> None:
+    prober = only(CASES[case], "StatefulSet")["spec"]["template"]["metadata"]["labels"]
+    for one in CASES[case].get("config", {}).get("targets", []):
+        if (endpoint := one.get("endpoint", EMBEDDED)) != EMBEDDED:
+            host, _, port = parse_endpoint(endpoint).address.rpartition(":")
+            peer = Peer(address=host if host.replace(".", "").isdecimal() else INTERNET)
+            assert lets_out(CASES[case], prober, peer, int(port)), one["name"]
+
+
+def helm_test_path(values: Values) -> tuple[Mapping[str, str], Mapping[str, str], str]:
+    """Which way `helm test` takes: the labels of its pod, those of the pods that the Service selects, and their port."""
+    tester = only(values, "Pod")
+    url = str(tester["spec"]["containers"][0]["args"][1])
+    (service,) = (
+        one["spec"]
+        for one in of_kind(values, "Service")
+        if url == f"http://{one['metadata']['name']}.{NAMESPACE}.svc:{one['spec']['ports'][0]['port']}"
+    )
+    (asked,) = (
+        template["metadata"]["labels"]
+        for _, template in pod_templates(values)
+        if service["selector"].items() <= template["metadata"]["labels"].items()
+    )
+    return tester["metadata"]["labels"], asked, service["ports"][0]["targetPort"]
 
 
 @EVERY_CASE

@@ -15,7 +15,7 @@ import yaml
 from google.auth import identity_pool
 
 from api.access import OPEN_PATHS
-from tests.helm.chart import CASES, LINKS, Pod, Values, documents, environment, merged, of_kind, only, pods, rendered
+from tests.helm.chart import CASES, LINKS, Pod, Values, documents, environment, merged, of_kind, only, pod_templates, pods, rendered
 from tests.helm.test_refusals import FEDERATION, POSTGRESQL, at
 from tests.helm.validation import KUBERNETES, complaints
 
@@ -249,6 +249,24 @@ def test_google_s_library_exchanges_the_token_by_the_rendered_file(impersonate: 
 
 
 # --- budgets, health checks, scrapes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", ["production", "canary", "staging", "test", "several-probers", "outside-google"])
+def test_nodes_can_be_drained_and_each_pod_is_scraped_once(case: str) -> None:
+    budgets = [budget["spec"] for budget in of_kind(CASES[case], "PodDisruptionBudget")]
+    services = of_kind(CASES[case], "Service")
+    for name, template in pod_templates(CASES[case]):
+        if name.startswith(("StatefulSet", "Deployment")):
+            labels = template["metadata"]["labels"].items()
+            (own,) = (budget for budget in budgets if budget["selector"]["matchLabels"].items() <= labels)
+            assert own["maxUnavailable"], name
+            pod_monitors = of_kind(CASES[case], "PodMonitor", "PodMonitoring")
+            scrapes = [one for one in pod_monitors if one["spec"]["selector"]["matchLabels"].items() <= labels]
+            for monitor in of_kind(CASES[case], "ServiceMonitor"):
+                wanted = monitor["spec"]["selector"]["matchLabels"].items()
+                behind = [one for one in services if one["spec"]["selector"].items() <= labels]
+                scrapes += [one for one in behind if wanted <= one["metadata"]["labels"].items()]
+            assert len(scrapes) == 1, name
 
 
 def test_budgets_can_be_switched_off_and_changed() -> None:

@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from tests.helm.chart import CASES, containers, documents, of_kind, only, pods
+from api.access import HEALTH_PATHS
+from tests.helm.chart import CASES, NAMESPACE, containers, documents, of_kind, only, pod_templates, pods
+from tests.helm.policies import INTERNET, Peer, lets_in, lets_out
 
 EVERY_CASE = pytest.mark.parametrize("case", sorted(CASES))
 
@@ -106,11 +108,37 @@ def test_a_policy_guards_every_pod_unless_it_is_switched_off(case: str) -> None:
     if not CASES[case].get("networkPolicy", {}).get("enabled", True):
         assert not guarded
         return
-    for document in of_kind(CASES[case], "StatefulSet", "Deployment", "CronJob"):
-        template = document["spec"].get("jobTemplate", document)["spec"]["template"]
-        assert any(selector.items() <= template["metadata"]["labels"].items() for selector in guarded)
+    stranger, port = Peer(address=INTERNET), 6379
+    for name, template in pod_templates(CASES[case]):
+        labels = template["metadata"]["labels"]
+        assert any(selector.items() <= labels.items() for selector in guarded), name
+        assert not lets_out(CASES[case], labels, stranger, port), name
+        assert not lets_in(CASES[case], labels, stranger, port), name
 
 
 def test_the_api_and_the_jobs_are_not_who_the_prober_is() -> None:
     accounts = {pod["serviceAccountName"] for name, pod in pods(CASES["production"]) if not name.startswith(("Pod ", "Job "))}
     assert len(accounts) == 3
+
+
+CLUSTER_WIDE = {"ClusterRole", "ClusterRoleBinding", "Namespace", "CustomResourceDefinition", "PriorityClass", "StorageClass"}
+BY_VALUE = {"argo-cd", "conventions"}
+"""Cases whose values name another namespace, or add an object of their own."""
+
+
+@pytest.mark.parametrize("case", sorted(CASES.keys() - BY_VALUE))
+def test_objects_stay_in_the_namespace_of_the_release_and_need_no_rights_but_for_spark(case: str) -> None:
+    found = documents(CASES[case])
+    assert {document["metadata"].get("namespace", NAMESPACE) for document in found} == {NAMESPACE}
+    kinds = {document["kind"] for document in found}
+    assert not kinds & CLUSTER_WIDE
+    assert case == "spark-operator" or not kinds & {"Role", "RoleBinding"}
+
+
+@EVERY_CASE
+def test_health_is_asked_without_a_token(case: str) -> None:
+    for name, pod in pods(CASES[case]):
+        for container in pod["containers"]:
+            if name.startswith(("StatefulSet", "Deployment")) and container["name"] in {"prober", "api"}:
+                probes = ("startupProbe", "livenessProbe", "readinessProbe")
+                assert {container[probe]["httpGet"]["path"] for probe in probes} <= HEALTH_PATHS, name
