@@ -15,6 +15,7 @@ WAITING: Final = tuple(
     for file in (
         "dashboards/test_live.py",
         "integration/test_service.py",
+        "runbooks/",
     )
 )
 """Tests that wait for minutes, for alerts, leases and schedules, and leave the processor to others meanwhile: the longest first."""
@@ -38,9 +39,17 @@ SLOW: Final = (
     ),
 )
 """Tests that take long, in the order in which they begin: none may be left when everything else is done."""
-TOGETHER: Final = ("tests/spark/test_simulated.py", "tests/spark/", "tests/browser/")
-"""Tests that share what takes longer to start than most of them take: Spark, a browser and what it looks at. Those of whole nights have a
-Spark of their own: together with all others of Spark they would take longer than everything else."""
+TOGETHER: Final = (
+    "tests/spark/test_simulated.py",
+    "tests/spark/",
+    "tests/browser/",
+    "tests/helm/test_for_real.py",
+    "tests/helm/",
+    "tests/unit/api/routes/",
+)
+"""Tests that share what takes longer to make than most of them take: Spark, a browser and what it looks at, renderings of the chart, a
+filled store. Those of whole nights have a Spark of their own: together with all others of Spark they would take longer than everything
+else. So do those that wait for containers of the chart."""
 SINGLY: Final = tuple(
     f"tests/{folder}/" for folder in ("integration", "compat", "contract", "exhaustive", "simulation", "property", "alerts")
 )

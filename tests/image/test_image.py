@@ -87,6 +87,7 @@ def test_the_prober_runs_with_what_the_chart_gives_it(service: Image, tmp_path: 
     assert ended.code == 0, log.read_text()
 
 
+@pytest.mark.nightly  # minutes of Spark in a container; `tests/spark` runs the same jobs by day
 def test_the_jobs_judge_a_history(jobs: Image, tmp_path: Path) -> None:
     mounted = volumes(jobs, tmp_path)
     place = "/var/lib/ordering-prober"

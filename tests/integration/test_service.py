@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -22,6 +21,7 @@ from prober.cli.run import A_FAULT, FAULTS_VARIABLE, next_steps
 from prober.clock import monotonic_s
 from prober.config.loading import load
 from prober.probes.catalogue import PROBES
+from tests.alerts.tools import tool
 from tests.commands import PROGRAM, ROOT, run
 from tests.integration.daemons import written
 from tests.integration.programs import PATIENCE_S, SOME_PROBES, eventually, get, program, series, server, service, status
@@ -40,7 +40,7 @@ ORDERING_OFTEN = {
     "ORDERING_PROBER_PROBES__ORDERING__RATE": "4000",
 }
 
-SURE = 5
+SURE = 3
 """When so many runs had it, a few without it show that it is over."""
 
 
@@ -86,27 +86,6 @@ def test_it_starts_by_itself(tmp_path: Path) -> None:
         assert process.wait(PATIENCE_S) == 0
 
 
-def test_what_it_scrapes_pleases_promtool() -> None:
-    found = shutil.which("promtool", path=os.pathsep.join([str(ROOT / ".venv/bin"), os.environ.get("PATH", "")]))
-    if found is None:
-        assert not os.environ.get("CI"), "promtool is missing"
-        pytest.skip("promtool is missing; install it (Debian, Ubuntu: apt install prometheus)")
-    with service() as (_, url):
-        eventually(lambda: set(verdicts(url).values()) == {"PASS"})
-        checked = subprocess.run(
-            [found, "check", "metrics"], input=get(f"{url}/metrics"), capture_output=True, text=True, check=False
-        )
-        assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
-
-
-def test_exemplars_are_there_for_those_who_ask_for_openmetrics() -> None:
-    with service() as (_, url):
-        eventually(lambda: passes(url) >= 1)
-        asked = Request(f"{url}/metrics", headers={"Accept": "application/openmetrics-text"})
-        with urlopen(asked, timeout=PATIENCE_S) as answer:
-            assert '# {run_id="ordering-' in answer.read().decode()
-
-
 def test_while_the_target_hangs_metrics_answer_and_the_age_grows() -> None:
     with server() as (target, address), service(PUBSUB_EMULATOR_HOST=address, **OFTEN) as (_, url):
         eventually(lambda: passes(url) >= 3)
@@ -142,19 +121,18 @@ def test_a_server_that_is_killed_and_comes_back_is_not_accused(moment_s: float) 
 @pytest.mark.parametrize("moment_s", nightly_but([0.7], [0.2, 0.7, 1.3]))
 def test_a_prober_that_is_killed_and_started_again_accuses_nobody(moment_s: float) -> None:
     with server() as (_, address):
-        for _ in range(2):
-            with service(PUBSUB_EMULATOR_HOST=address, **OFTEN) as (prober, url):
-                assert prober.said(r"probing emulator at (\S+), named by PUBSUB_EMULATOR_HOST") == address
-                eventually(lambda url=url: passes(url) >= 1)  # type: ignore[misc]
-                begun_t = monotonic_s()
-                eventually(lambda begun_t=begun_t: monotonic_s() > begun_t + moment_s)  # type: ignore[misc]
-                prober.kill()
+        with service(PUBSUB_EMULATOR_HOST=address, **OFTEN) as (prober, url):
+            assert prober.said(r"probing emulator at (\S+), named by PUBSUB_EMULATOR_HOST") == address
+            eventually(lambda: passes(url) >= 1)
+            begun_t = monotonic_s()
+            eventually(lambda: monotonic_s() > begun_t + moment_s)
+            prober.kill()
         with service(PUBSUB_EMULATOR_HOST=address, **OFTEN) as (_, url):
-            eventually(lambda: passes(url) >= 6 and all(passes_of_each(url)))
+            eventually(lambda: all(passes_of_each(url)))
             assert failing(url) == 0
 
 
-def test_a_planted_fault_is_shown() -> None:
+def test_a_planted_fault_is_on_the_page_and_in_metrics_that_promtool_accepts() -> None:
     with service(ORDERING_PROBER_EMBEDDED__FAULTS='["swap_in_batch:p=0.2"]') as (_, url):
         eventually(lambda: failing(url) > 0)
         eventually(lambda: verdicts(url)["ordering"] == "FAIL")
@@ -162,18 +140,13 @@ def test_a_planted_fault_is_shown() -> None:
         page = get(f"{url}/")
         assert "FAIL" in page
         assert "ORDER_" in page
-
-
-def test_wrong_configurations_are_one_line(tmp_path: Path) -> None:
-    with service() as (_, url):
-        port = url.rpartition(":")[2]
-        with program("run", environ={"ORDERING_PROBER_API__PORT": port}) as second:
-            assert second.process.wait(60) == 2
-            assert second.said("(taken)")
-    file = tmp_path / "wrong.yaml"
-    file.write_text("targets: 7\n")
-    with program("run", "--config", str(file)) as wrong:
-        assert wrong.process.wait(60) == 2
+        checked = subprocess.run(
+            [tool("promtool"), "check", "metrics"], input=get(f"{url}/metrics"), capture_output=True, text=True, check=False
+        )
+        assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+        asked = Request(f"{url}/metrics", headers={"Accept": "application/openmetrics-text"})
+        with urlopen(asked, timeout=PATIENCE_S) as answer:
+            assert '# {run_id="ordering-' in answer.read().decode()
 
 
 def test_the_log_warns_of_a_region_that_nobody_knows(tmp_path: Path) -> None:

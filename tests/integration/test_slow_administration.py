@@ -9,6 +9,7 @@ from prober.core.verdict import Verdict
 from prober.probes.catalogue import PROBES, ProbeName
 from prober.runs.result import RunResult
 from tests.integration.test_check import failures, simulated
+from tests.nightly import nightly_but
 
 CREATED_S = 0.1
 SLOW, DOWN = f"admin_slow:start={CREATED_S}", f"admin_error:start={CREATED_S}"
@@ -32,7 +33,7 @@ def test_and_while_its_administration_is_down(probe: str) -> None:
     assert (result.verdict, result.reason, result.unreachable) == (Verdict.PASS, "", False)
 
 
-@pytest.mark.parametrize("administration", [SLOW, DOWN])
+@pytest.mark.parametrize("administration", nightly_but([DOWN], [SLOW, DOWN]))
 @pytest.mark.parametrize("probe", PROBES)
 def test_a_stall_is_found_meanwhile(probe: str, administration: str) -> None:
     result = result_of(probe, administration, "stall_key:p=0.2")
@@ -40,7 +41,7 @@ def test_a_stall_is_found_meanwhile(probe: str, administration: str) -> None:
     assert "STUCK" in failures([result])
 
 
-@pytest.mark.parametrize("administration", [SLOW, DOWN])
+@pytest.mark.parametrize("administration", nightly_but([DOWN], [SLOW, DOWN]))
 @pytest.mark.parametrize("probe", PROBES)
 def test_a_loss_is_found_meanwhile(probe: str, administration: str) -> None:
     result = result_of(probe, administration, "drop:p=0.05")

@@ -120,6 +120,7 @@ def problems(client: httpx.Client) -> list[str]:
     return list(client.get("/readyz").json()["problems"])
 
 
+@pytest.mark.nightly  # six processes, and as many commands; by day `test_revisions` and `test_store_command` do the same in one process
 def test_the_api_of_each_version_on_the_store_of_the_other(url: str, later: Mapping[int, Path]) -> None:
     one, two, three = versions(url, later)
     database = Database(url)

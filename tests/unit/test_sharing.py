@@ -24,6 +24,8 @@ def test_what_is_named_is_there(name: str) -> None:
         ("tests/spark/test_burn.py::test_a", "tests/spark/test_scan.py::test_b[x/y::z]", True),
         ("tests/spark/test_simulated.py::test_a", "tests/spark/test_simulated.py::test_b", True),
         ("tests/spark/test_simulated.py::test_a", "tests/spark/test_scan.py::test_b", False),
+        ("tests/helm/test_render.py::test_a", "tests/helm/test_network.py::test_b", True),
+        ("tests/helm/test_render.py::test_a", "tests/helm/test_for_real.py::test_b", False),
         ("tests/compat/test_node.py::test_a", "tests/compat/test_node.py::test_b", True),
         ("tests/dashboards/test_live.py::test_a", "tests/dashboards/test_live.py::test_b", True),
         ("tests/integration/test_check.py::test_a", "tests/integration/test_check.py::test_b", False),
@@ -40,11 +42,12 @@ def test_what_takes_long_begins_first() -> None:
         "tests/unit/test_a.py::t",
         "tests/integration/test_a.py::t",
         "tests/integration/test_service.py::t",
+        "tests/runbooks/test_commands.py::t",
         "tests/dashboards/test_live.py::t",
         "tests/alerts/test_a.py::t",
         "tests/spark/test_a.py::t",
     ]
-    assert sorted(shuffled, key=rank) == [shuffled[number] for number in (3, 2, 5, 1, 0, 4)]
+    assert sorted(shuffled, key=rank) == [shuffled[number] for number in (4, 2, 3, 6, 1, 0, 5)]
 
 
 def test_a_test_that_ends_its_worker_fails_once_and_the_others_go_on(tmp_path: Path) -> None:

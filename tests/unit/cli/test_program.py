@@ -180,6 +180,15 @@ def test_a_port_that_is_taken_is_told_before_anything_is_probed(
     assert "is taken; name another with api.port" in capsys.readouterr().err
 
 
+def test_a_wrong_configuration_is_told_before_anything_is_probed(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("prober.service.Service.__init__", lambda *_: pytest.fail("the service was made"))
+    (tmp_path / "wrong.yaml").write_text("targets: 7\n", encoding="utf-8")
+    assert main(["run", "--config", str(tmp_path / "wrong.yaml")]) == 2
+    assert "targets" in capsys.readouterr().err
+
+
 def test_a_trace_file_is_verified_without_the_libraries_of_the_service() -> None:
     program = "import sys, prober.cli.verify; print(*sys.modules)"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

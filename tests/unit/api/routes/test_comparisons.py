@@ -11,13 +11,8 @@ import pytest
 from api.app import create_app
 from api.view import Archive
 from prober.slo.comparison import Standing
-from tests.browser.world import World, made
+from tests.browser.world import World
 from tests.unit.api.pages import Page
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return made(tmp_path_factory.mktemp("world"))
 
 
 def get(world: World, path: str, *, configured: bool = True) -> httpx.Response:

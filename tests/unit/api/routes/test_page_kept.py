@@ -22,7 +22,7 @@ from prober.sinks.status.over_time import OverTime
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import Entry
 from tests.browser.looking import PAGES
-from tests.browser.world import ORDERS, World, made
+from tests.browser.world import ORDERS, World
 from tests.streams import HOSTILE
 from tests.unit.api.asking import client_of
 from tests.unit.api.pages import Page
@@ -30,12 +30,6 @@ from tests.unit.api.standing import standing
 
 ROOT = Path(__file__).parents[4]
 VIOLATION = PAGES["violation"]
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A filled store; what a test changes it puts back."""
-    return made(tmp_path_factory.mktemp("world"))
 
 
 def get(world: World, path: str) -> httpx.Response:

@@ -16,7 +16,7 @@ from prober.slo.budgets import slo_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, SliCounts
 from tests.browser.looking import PAGES
-from tests.browser.world import World, made
+from tests.browser.world import World
 from tests.unit.api.asking import NOON
 from tests.unit.api.pages import VOID
 from tests.unit.api.routes.test_page_kept import get
@@ -74,11 +74,6 @@ def strange(text: str) -> Iterator[str]:
         glued = (after and after[0] != " " and re.sub(r"\W+$", "", after) in UNITS) or after.startswith("%")
         if "e" in written.lower() or not grouped or (fraction and not is_short) or glued:
             yield found[0]
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return made(tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture(scope="module")
