@@ -14,7 +14,7 @@ from tests.alerts.stories import NAMES, WRITTEN
 from tests.commands import ROOT, RUNBOOKS
 from tests.unit.api.asking import view
 
-SECTIONS = ["What happened", "Look first", "Decide", "Fix", "It is over when"]
+SECTIONS = ["First look", "Actions", "End"]
 FOLDER = RUNBOOKS
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md") if path.stem != "README"}
 NEVER_SILENCED = {"PubsubProberWatchdog", "PubsubProberDrillFinding"}
@@ -27,11 +27,11 @@ def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
 @pytest.mark.parametrize("name", sorted(PAGES))
 def test_a_runbook_has_its_sections(name: str) -> None:
     page = PAGES[name]
-    assert re.match(rf"# {name}\n\n> .+\.\n\n## ", page)
+    assert re.match(rf"# {name}\n\n> .+\.\n\n(?:[^#\n].*\n)+\n## ", page), "meaning and impact"
     assert re.findall(r"^## (.+)$", page, re.MULTILINE) == SECTIONS
     sections = re.split(r"^## .+$", page, flags=re.MULTILINE)[1:]
     assert all(section.strip() for section in sections)
-    assert re.match(r"\n\n```sh\nkubectl exec POD -- ordering-prober [^\n]+\n```\n\n\S", sections[1]), (
+    assert re.match(r"\n\n```sh\nkubectl exec POD -- ordering-prober [^\n]+\n```\n\n\S", sections[0]), (
         "one command that works in the pod"
     )
 
@@ -39,7 +39,7 @@ def test_a_runbook_has_its_sections(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(NAMES))
 def test_an_alert_fills_in_its_runbook(name: str) -> None:
     """Every placeholder for a label in the first command of a runbook is a label of its alert, and in the alert's address."""
-    (first,) = re.findall(r"^## Look first\n\n```sh\n(.+)\n```", PAGES[name], re.MULTILINE)
+    (first,) = re.findall(r"^## First look\n\n```sh\n(.+)\n```", PAGES[name], re.MULTILINE)
     for alert in (alert for alert in WRITTEN if alert["alert"] == name):
         given = dict(parse_qsl(urlsplit(alert["annotations"]["runbook_url"]).query))
         assert given == {label: f"{{{{ $labels.{label} | urlquery }}}}" for label in given}
