@@ -11,75 +11,54 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from prober.config.models import ProbeSettings
-from prober.core.chances import CHANCES
 from prober.embedded.catalogue import CATALOGUE
 from prober.errors import ConfigError
-from prober.probes.catalogue import ProbeName
-from prober.probes.power import SURE, one_in
-from prober.schedule.forecast import detectable, hourly_chances
 from prober.simulation.detection import FOUND_AT_LEAST, Cell, Detection, rules
 from prober.simulation.many import Order, prepare, simulated
 from prober.simulation.plan import TO_BE_FOUND
-from prober.simulation.program import program
 from prober.simulation.results import Results
 from prober.simulation.seeds import HOURS_DEFAULT, read_seeds
-from prober.simulation.world import defaults
 from prober.slo.confidence import upper_bound
 
 SEEDS: Final = range(1, 201)
 
 INTRODUCTION: Final = """\
-# What is found, and how well
+# Fault detection in simulations
 
-`ordering-prober simulate` runs the real probes, schedule, recorder, checker and sinks against the state machine of the embedded
-service in virtual time ([ARCHITECTURE.md](../ARCHITECTURE.md)). The service notes in a ledger which fault it injected, when and
-where; so it is known what could have been found. `python -m prober.simulation.page docs/detection.md` writes this page. Nothing
-on it was measured on the real service.
+This page shows which faults the probes find, for a decision on trust in a verdict. `ordering-prober simulate` runs the real probes,
+recorder and checker against the embedded service in virtual time. The service records each injected fault. No result is from Google's
+service, and none from Google's client library, whose threads no simulation can order.
 
-This page is the sum of {simulations:,} simulations (seeds {seeds}) of {each:g} hours each: {runs:,} runs, {events:,} events,
-{hours:,.0f} simulated hours, {probe_hours:,.0f} hours of probes, at the wire: Google's client library has threads of its own, which no
-simulation can put into an order. Every run is at a network and with workloads drawn from its seed; a quarter of the simulations has
-no fault that must be found, but everything that is allowed: benign faults, connections that break, probers that begin again, clocks
-that are set, machines that stand still. Half have such a fault and nothing else, a quarter both. `make detection` goes on from what
-[detection.json](detection.json) has: the same as numbers, for programs. It gathers 10,000 hours of probes over as many starts as it takes,
-as long as the program that is simulated stays the same. That is known by the digest of its source, `{program}`.
+{simulations:,} simulations (seeds {seeds}) of {each:g} hours each: {runs:,} runs, {events:,} events, {probe_hours:,.0f} hours of probes, with
+networks and workloads by seed. Half of them have one fault. A quarter has only legal disturbances: broken connections, restarts, clock
+changes, process pauses. A quarter has both. [detection.json](detection.json) contains the results of each probe. `make detection` extends
+them while the simulated program stays the same.
 """
 
 MATRIX: Final = """\
 ## Faults and the probes that find them
 
-*Observable* are runs which the fault struck, by the ledger, while they were judged to their end, and so that a client could see
-it ([witnesses.py](../prober/simulation/witnesses.py)): a message that was acknowledged need not come again, whatever the service
-had heard of that. A run may be struck once or a hundred times. *Found* are those that reported one of the findings that must catch
-the fault; in brackets between which shares the true one lies, with 95 %. *After* is the median from the first strike to the first
-such finding. A fault that strikes several probes has a row for the best of them; [detection.json](detection.json) has all. *Arrival
-order* and *Google's prober* are [other rules](#other-rules) on the same events.
+*Found* counts runs of the best probe with a finding that proves the fault, of the runs in which a client could see it
+([witnesses.py](../prober/simulation/witnesses.py)). *After* is the median time to the finding.
 """
 
 MISSED: Final = f"""\
-Where a probe finds less than {FOUND_AT_LEAST:.0%}, beyond what chance explains, single runs say why:
+## Limits of other probes
+
+These probes provably find less than {FOUND_AT_LEAST:.0%} of a fault that another probe finds:
 """
 
-REMOVED: Final = "with a dead-letter policy the service may have removed what does not come any more"
-ENDED: Final = (
-    "the run ends soon after its first finding, mostly a gap where the message was to come, and so before that is received"
-)
-REPEATED: Final = "what changed places was published several times, and of such messages either copy may come first"
-SLOW: Final = "what is missing may have been sent behind the redelivery already, which was slow on another session"
-EITHER_WAY: Final = "a copy on another stream, sent up to the longest delay before, explains the order on each of them"
-LEASED: Final = "a pull is lost, which may have brought the message, and the run ends before its lease is over"
-BEFORE: Final = "the message may be a late copy, sent before the key moved, or go on with a run that began before"
-BROKEN: Final = "one of the streams breaks soon after, and may have been dead before"
-REMOVED_OR_CUT: Final = (
-    "streams break so often that the dead-letter policy may have removed what is missing, or all before it is due"
-)
-GONE_ON: Final = (
-    "what went into a stream that broke stays leased, and the key goes on behind it; or only its own copy was sent before it"
-)
-BEHIND: Final = (
-    "the lease of an earlier message of the key is over at about the same time, and what is behind that comes again with it"
-)
+REMOVED: Final = "the dead-letter policy may have removed the missing message"
+ENDED: Final = "the run ends after its first finding, before the faulty message arrives"
+REPEATED: Final = "either copy of a repeated publish may come first"
+SLOW: Final = "the missing message may be on its way on a slow session"
+EITHER_WAY: Final = "an earlier copy on another stream explains the order"
+LEASED: Final = "a lost pull may have taken the message, and the run ends before its lease"
+BEFORE: Final = "the message may be a late copy, or continue an earlier redelivery"
+BROKEN: Final = "a stream breaks soon after, and may have been dead before"
+REMOVED_OR_CUT: Final = "streams break so often that the dead-letter policy may have removed the message"
+GONE_ON: Final = "the message in a broken stream stays leased, and the key continues behind it"
+BEHIND: Final = "the lease of an earlier message ends at the same time, and its redelivery includes this one"
 WHY: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
         ("never_redeliver", "dead_letter"): REMOVED,
@@ -107,28 +86,19 @@ WHY: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("reorder_run", "affinity"): EITHER_WAY,
     }
 )
-"""Why a probe does not find a fault each time, as far as single runs were looked into."""
+"""Why a probe does not find a fault each time, for the examined runs."""
 
 OTHERS: Final = """\
 ## Other rules
 
-Two simpler rules saw the same events. *Arrival order* raises an alarm when a sequence number is more than one above the last
-that arrived. *Google's prober* is the published logic of Google's own program (`ordering-keys-prober` on GitHub, method
-`OrderedProber.processMessage`): an alarm when a number is more than one above the largest, or above the last one if the message
-came to the same subscriber and has the id that the number had. A *clean* run is one whose topic and subscriptions nothing has ever
-struck that breaks a promise: an alarm there is false. Some probes do on purpose what these rules were not made for, such as seeks.
-"""
-
-POWER: Final = """\
-## How rare a fault may be
-
-If the service does wrong each time with this probability, independently, the default schedule finds it within an hour, a day or
-a month with {sure:.0%}. This is arithmetic: chances as the probes plan them ([core/chances.py](../prober/core/chances.py)),
-over all probes that give them.
+Two simpler rules saw the same events. *Arrival order* raises an alarm if a number is more than one above the last. *Google's prober* is the
+published `OrderedProber.processMessage` of `ordering-keys-prober` on GitHub: an alarm if a number is more than one above the largest, or
+above the last one in the case of a redelivery to the same subscriber. *Clean* runs had no fault that breaks a guarantee. Some probes provoke legal redeliveries
+that these rules do not model.
 """
 
 
-def page(seeds: Sequence[tuple[int, int]], hours: float, detection: Detection, probes: Mapping[ProbeName, ProbeSettings]) -> str:
+def page(seeds: Sequence[tuple[int, int]], hours: float, detection: Detection) -> str:
     """The page, of simulations of so many hours; `seeds`: the first and the last of each row of them."""
     introduction = INTRODUCTION.format(
         simulations=detection.simulations,
@@ -136,9 +106,7 @@ def page(seeds: Sequence[tuple[int, int]], hours: float, detection: Detection, p
         runs=detection.runs,
         events=detection.events,
         each=hours,
-        hours=detection.hours,
         probe_hours=detection.probe_hours,
-        program=program(),
     )
     sections = (
         introduction,
@@ -150,7 +118,7 @@ def page(seeds: Sequence[tuple[int, int]], hours: float, detection: Detection, p
         OTHERS,
         _others(detection),
     )
-    return "\n".join((*sections, POWER.format(sure=SURE), _power(probes), ""))
+    return "\n".join(sections)
 
 
 def _alarms(detection: Detection) -> str:
@@ -159,25 +127,28 @@ def _alarms(detection: Detection) -> str:
     clean = detection.clean_runs
     most = _percent(upper_bound(false, clean))
     return (
-        f"**False alarms: {false} in {clean:,} clean runs**; so there is one in at most {most} of runs, with 95 %.\n\n"
-        f"**Simulations in which a fault was observable and no run found it: {sum(map(len, detection.missing.values()))}.**\n"
+        f"**False alarms: {false} in {clean:,} clean runs** (at most {most} of runs, with 95 % confidence). "
+        f"**Simulations with an observable fault and no finding: {sum(map(len, detection.missing.values()))}.**\n"
     )
 
 
 def _below(detection: Detection) -> str:
     """Faults found less often than they should be, and faults that no probe can find."""
     lines = [_too_rarely(fault, *detection.best(fault)) for fault in _found_too_rarely(detection)]
-    lines += [f"- `{name}`: no run met it." for name in TO_BE_FOUND if CATALOGUE[name].findings and name not in detection.faults]
+    unmet = [f"`{name}`" for name in TO_BE_FOUND if CATALOGUE[name].findings and name not in detection.faults]
+    if unmet:
+        lines.append(f"- No run met {', '.join(unmet)}; `ordering-prober simulate --fault NAME` tests single faults.")
     if not lines:
         return f"At its best probe, every fault was found in at least {FOUND_AT_LEAST:.0%} of the observable runs.\n"
-    head = f"Faults of which the best probe found less than {FOUND_AT_LEAST:.0%} of the observable runs:\n"
-    return f"{head}\n" + "\n".join(lines) + "\n"
+    return "\n".join(
+        [f"Faults whose best probe found less than {FOUND_AT_LEAST:.0%} of the observable runs, or that no run met:\n", *lines, ""]
+    )
 
 
 def _too_rarely(fault: str, probe: str, cell: Cell) -> str:
     """One of them; whether that is more than chance explains, and what benign faults and troubles have to do with it."""
-    doubt = "" if cell.is_certainly_below else "; too few runs to say that it is missed"
-    calm = f"; {cell.found_calm} of {cell.calm} where nothing else went wrong" if cell.calm < cell.observable else ""
+    doubt = "" if cell.is_certainly_below else "; too few runs to prove that it is missed"
+    calm = f"; {cell.found_calm} of {cell.calm} without other disturbances" if cell.calm < cell.observable else ""
     why = f"; {WHY[fault, probe]}" if (fault, probe) in WHY else ""
     return f"- `{fault}`: {_share(cell)} at `{probe}`{doubt}{calm}{why}"
 
@@ -188,26 +159,26 @@ def _found_too_rarely(detection: Detection) -> Sequence[str]:
 
 
 def _matrix(detection: Detection) -> str:
-    """A row for each fault: its best probe, and how many others found it."""
-    head = ("fault", "best probe", "found", "as", "after", "other probes", *rules())
+    """A row for each fault: its best probe."""
     rows = []
     for fault in detection.faults:
         probe, cell = detection.best(fault)
-        cells = [other for name, at, other in detection.matrix if name == fault and at != probe]
-        finding = f"{sum(other.found > 0 for other in cells)} of {len(cells)}"
         after_s = cell.median_after_s
-        others = [f"{cell.others[name]} of {cell.observable}" for name in rules()]
-        kinds = ", ".join(kind for kind, _ in cell.kinds.most_common(2))
-        after = "" if after_s is None else f"{after_s:.1f} s"
-        rows.append((f"`{fault}`", f"`{probe}`", _share(cell), kinds, after, finding, *others))
-    return _table(head, rows)
+        kinds = ", ".join(kind for kind, _ in cell.kinds.most_common(1))
+        rows.append(
+            (f"`{fault}`", f"`{probe}`", f"{cell.found} of {cell.observable}", kinds, "" if after_s is None else f"{after_s:.1f} s")
+        )
+    return _table(("fault", "best probe", "found", "as", "after"), rows)
 
 
 def _missed(detection: Detection) -> str:
-    """Why a probe misses some of them: another probe sees them, or none can."""
-    cells = [(fault, probe, cell) for fault, probe, cell in detection.matrix if cell.is_certainly_below]
-    rows = [(f"`{fault}`", f"`{probe}`", _share(cell), WHY.get((fault, probe), "not looked into")) for fault, probe, cell in cells]
-    return f"{MISSED}\n{_table(('fault', 'probe', 'found', 'why not always'), rows)}" if rows else ""
+    """The causes for which a probe misses faults: another probe sees them, or none can."""
+    cells: dict[str, list[str]] = {}
+    for fault, probe, cell in detection.matrix:
+        if cell.is_certainly_below:
+            share = f"{100 * cell.found / cell.observable:.0f} %"
+            cells.setdefault(WHY.get((fault, probe), "not examined"), []).append(f"`{fault}` at `{probe}` ({share})")
+    return f"{MISSED}\n{_table(('cause', 'faults'), [(why, ', '.join(found)) for why, found in cells.items()])}" if cells else ""
 
 
 def _others(detection: Detection) -> str:
@@ -222,17 +193,6 @@ def _others(detection: Detection) -> str:
     rows = [("this project", f"{found:,} of {observable:,}", f"{false} {clean}")]
     rows += [(name, f"{by_rule[name]:,} of {observable:,}", f"{detection.false_alarms[name]:,} {clean}") for name in rules()]
     return _table(("rule", "alarms in observable runs", "false alarms"), rows)
-
-
-def _power(probes: Mapping[ProbeName, ProbeSettings]) -> str:
-    (target,) = defaults().targets
-    hourly = hourly_chances(target.model_copy(update={"probes": dict(probes)}))
-    rows = [
-        (what, f"{hourly[counter]:,}", *(one_in(found.share) for found in detectable(hourly[counter])))
-        for counter, what in CHANCES.items()
-        if hourly[counter]
-    ]
-    return _table(("chances", "an hour", "within an hour", "within a day", "within a month"), rows)
 
 
 def _share(cell: Cell) -> str:
@@ -267,7 +227,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(str(error))
     order = Order(wanted.seeds or (SEEDS if results is None else SEEDS[:0]), wanted.hours)
     prepare()
-    (target,) = defaults().targets
     seeds: Sequence[tuple[int, int]]
     if results is None:
         detection, seeds = Detection.of(simulated(order, wanted.jobs)), ((order.seeds[0], order.seeds[-1]),)
@@ -275,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with suppress(KeyboardInterrupt):
             deque(simulated(order, wanted.jobs, results), maxlen=0)
         detection, seeds = results.detection, results.seeds
-    wanted.page.write_text(page(seeds, wanted.hours, detection, target.probes), encoding="utf-8")
+    wanted.page.write_text(page(seeds, wanted.hours, detection), encoding="utf-8")
 
 
 if __name__ == "__main__":
