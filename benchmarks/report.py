@@ -78,10 +78,10 @@ def page(kept: Kept) -> str:
 
 def table(figures: Sequence[Figure]) -> str:
     """The figures of a group."""
-    rows = ["| what | best | worst | goal | unit |", "|---|---|---|---|---|"]
+    rows = ["| measurement | best | goal | unit |", "|---|---|---|---|"]
     for figure in figures:
         best = show(figure.best) if figure.reaches_goal is False else f"**{show(figure.best)}**"
-        rows.append(f"| {figure.name} | {best} | {show(figure.worst)} | {goal(figure)} | {figure.unit} |")
+        rows.append(f"| {figure.name} | {best} | {goal(figure)} | {figure.unit} |")
     dates = " and ".join(sorted({figure.date for figure in figures}))
     return "\n".join([*rows, "", f"Measured on {dates}."])
 

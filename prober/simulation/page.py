@@ -29,10 +29,10 @@ This page shows which faults the probes find, for a decision on trust in a verdi
 recorder and checker against the embedded service in virtual time. The service records each injected fault. No result is from Google's
 service, and none from Google's client library, whose threads no simulation can order.
 
-{simulations:,} simulations (seeds {seeds}) of {each:g} hours each: {runs:,} runs, {events:,} events, {probe_hours:,.0f} hours of probes, with
-networks and workloads by seed. Half of them have one fault. A quarter has only legal disturbances: broken connections, restarts, clock
-changes, process pauses. A quarter has both. [detection.json](detection.json) contains the results of each probe. `make detection` extends
-them while the simulated program stays the same.
+{simulations:,} simulations (seeds {seeds}) of {each:g} hours each: {runs:,} runs, {events:,} events, {probe_hours:,.0f} hours of probes.
+Networks and workloads depend on the seed. Half of them have one fault. A quarter has only legal disturbances: broken connections, restarts,
+clock changes, process pauses. A quarter has both. [detection.json](detection.json) contains the results of each probe. `make detection`
+extends them while the simulated program stays the same.
 """
 
 MATRIX: Final = """\
@@ -93,8 +93,8 @@ OTHERS: Final = """\
 
 Two simpler rules saw the same events. *Arrival order* raises an alarm if a number is more than one above the last. *Google's prober* is the
 published `OrderedProber.processMessage` of `ordering-keys-prober` on GitHub: an alarm if a number is more than one above the largest, or
-above the last one in the case of a redelivery to the same subscriber. *Clean* runs had no fault that breaks a guarantee. Some probes provoke legal redeliveries
-that these rules do not model.
+above the last one in the case of a redelivery to the same subscriber. *Clean* runs had no fault that breaks a guarantee. Some probes
+provoke legal redeliveries that these rules do not model.
 """
 
 

@@ -17,7 +17,7 @@ from tests.architecture.tree import ROOT
 from tests.spark.taped import DAY
 
 _BLOCK: Final = re.compile(r'^```sql title="(?P<engine>\w+)"\n(?P<query>.*?)^```', re.DOTALL | re.MULTILINE)
-QUERIES_MIN: Final = 10
+QUERIES_MIN: Final = 7
 
 
 def queries() -> Iterator[tuple[str, str]]:

@@ -207,15 +207,15 @@ def page(stories: Sequence[Story]) -> str:
     """The page of the documentation; it names the scenarios that it has no story of."""
     missing = [scenario.what for name, scenario in BY_NAME.items() if name not in {story.scenario for story in stories}]
     lines = [
-        "# Faults as the people on call hear of them",
+        "# Notifications of faults",
         "",
-        "Written by `make loud`, which plays each fault through the real chain: target, prober, Prometheus, Alertmanager, receiver, page.",
-        "The durations of the rules and of Alertmanager are divided by the pace; probes and the deadlines of the checker are not.",
-        "`make loud PACE=1` takes hours and shows the real waits. The data is in [loud.json](loud.json).",
-        "Several faults are played at once on one machine, so tickets about a slow prober belong to the load and not to the fault.",
+        "This page shows who was notified of each fault, and when, from the target through prober, Prometheus and Alertmanager to the receiver.",
+        "`make loud` plays the faults and writes it. [loud.json](loud.json) contains messages, status pages and further alerts. The pace",
+        "divides the durations of rules and Alertmanager, not those of probes; `make loud PACE=1` shows the real waits. Several faults share",
+        "a machine, so the data has tickets about a slow prober.",
         "",
-        "| fault | notified | after | message | first box of the status page | over after | other messages | pace |",
-        "|---|---|---|---|---|---|---|---|",
+        "| fault | notified | alert | after | over after | pace |",
+        "|---|---|---|---|---|---|",
         *(_row(story) for story in stories),
         "",
         *([f"Not measured yet: {'; '.join(missing)}.", ""] if missing else []),
@@ -225,19 +225,16 @@ def page(stories: Sequence[Story]) -> str:
 
 def _row(story: Story) -> str:
     scenario = BY_NAME[story.scenario]
-    who = scenario.receiver if scenario.notified else "nobody (information only)"
-    others = [one for one in story.notified if not one.startswith(f"{scenario.receiver}: {scenario.alerts[0]}")]
+    who = scenario.receiver if scenario.notified else "none (information only)"
     cells = (
         scenario.what,
         who,
+        scenario.alerts[0].removeprefix("Pubsub"),
         _seconds(story.heard_after_s),
-        story.message or "-",
-        story.box,
         _seconds(story.over_after_s),
-        "; ".join(others) or "none",
         f"{story.pace:g}",
     )
-    return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
+    return "| " + " | ".join(cells) + " |"
 
 
 def _seconds(number: float | None) -> str:
