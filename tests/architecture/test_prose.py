@@ -33,9 +33,7 @@ BANNED: Final = {
 
 EXCEPTIONS: Final = {
     ("README.md", "come again"): "quotes a finding",
-    ("docs/loud.md", "come again"): "quotes a finding",
     ("prober/core/verdict.py", "owed"): "name of an argument",
-    ("docs/probes/README.md", "come again"): "quotes the guarantee of the probe",
 }
 """Reasons by file and phrase."""
 
