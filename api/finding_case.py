@@ -109,7 +109,7 @@ class FindingCase:
         among = f"{counted(_events(evidence), 'event')}, taken from {number(evidence.among)}"
         if not evidence.proven:
             return f"{among}. {NOT_PROVEN}"
-        return f"{among}. Judged again, they alone give the same finding."
+        return f"{among}. Verified again, they alone give the same finding."
 
     @staticmethod
     def _of_key(evidence: Evidence) -> str:
@@ -120,19 +120,19 @@ class FindingCase:
             said.append(f"{number(left_out)} earlier ones are not kept.")
         if undrawn > 0:
             said.append(f"The drawing leaves out {number(undrawn)} of them, which are furthest away; the trace file has them.")
-        said.append("Judged again, they give the same finding." if evidence.proven else NOT_PROVEN)
+        said.append("Verified again, they give the same finding." if evidence.proven else NOT_PROVEN)
         return " ".join(said)
 
     @property
-    def judged(self) -> str:
-        """How much of the run was judged."""
+    def verified(self) -> str:
+        """How much of the run was verified."""
         if self.run is None:
             return "unknown: the run is not kept any more"
         prober = self.run.prober
-        if prober.judged is None:
+        if prober.verified is None:
             return f"all of its {number(prober.events)} events"
-        because = prober.unjudged_because or "no reason was given"
-        return f"only the first {number(prober.judged)} of {number(prober.events)} events: {because}"
+        because = prober.unverified_because or "no reason was given"
+        return f"only the first {number(prober.verified)} of {number(prober.events)} events: {because}"
 
     @property
     def often(self) -> str:

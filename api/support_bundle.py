@@ -1,6 +1,6 @@
 """Support bundle of a finding: a zip file with the proof and its context.
 
-    README.txt     what was found, where and under which settings, and the commands that judge it again and repeat it
+    README.txt     what was found, where and under which settings, and the commands that verify it again and repeat it
     trace.jsonl    the evidence, as `ordering-prober verify` reads it: here, or in the bundle as it is
     key.jsonl      everything that happened on the key until then, as far as it is kept
     timeline.txt   each of its events with its time in UTC, and its whole ids
@@ -76,9 +76,9 @@ class SupportBundle:
         if evidence is None:
             yield from ("", f"There is no evidence in here: {self.case.undrawn}.")
         else:
-            yield from ("", f"{self.case.heading}: {self.case.proof}", "Judge it again:")
+            yield from ("", f"{self.case.heading}: {self.case.proof}", "Verify it again:")
             yield f"    ordering-prober verify --explain {trace_file_name(record.finding_id)}.zip"
-            yield from ("", "The bounds that it was judged under, with the settings of the subscription:")
+            yield from ("", "The bounds that it was verified under, with the settings of the subscription:")
             yield from (f"    {name:<38}{value}" for name, value in _rules(evidence.trace))
         if self.case.run is not None:
             run = self.case.run

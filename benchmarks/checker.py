@@ -71,11 +71,11 @@ def ratios(history: History, repeat: int, count: int) -> list[float]:
     assert not [one for one in (*found, *verifier.finish()) if one.status in FAILING], "a legal history is accused"
     rounds = [one_round(events, lines, rules) for _ in range(repeat)]
     yardstick = min(loads for loads, _ in rounds)
-    return [judging / yardstick for _, judging in rounds]
+    return [verification / yardstick for _, verification in rounds]
 
 
 def one_round(events: Sequence[Event], lines: Sequence[bytes], rules: Rules) -> tuple[float, float]:
-    """Seconds to parse the lines, and to judge the events. The search for cycles does not see what is there already, as in the service."""
+    """Seconds to parse the lines, and to verify the events. The search for cycles does not see what is there already, as in the service."""
     gc.collect()
     gc.freeze()
     verifier = Verifier(rules, subscriptions=("s",))

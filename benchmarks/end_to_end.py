@@ -1,4 +1,4 @@
-"""What a probed message costs: microseconds of the prober's CPU for publishing, receiving, acknowledging, judging and counting it.
+"""What a probed message costs: microseconds of the prober's CPU for publishing, receiving, acknowledging, verifying and counting it.
 
 Both vantages work on one embedded server, which runs in a process of its own. Each round is a whole
 run of the probe `ordering` as the service does it: recorder, checker, backlog, metrics with exemplars, verdict. The figure is the best
@@ -38,7 +38,7 @@ ATTEMPTS_MAX = 5
 
 
 class Undecided(Exception):  # no error: the machine stood still for too long
-    """A run that was not judged to its end; says why."""
+    """A run that was not verified to its end; says why."""
 
 
 class Bench:

@@ -19,7 +19,7 @@ from grafana_foundation_sdk.models import prometheus as query_models
 from grafana_foundation_sdk.models import text as texts
 
 from dashboards.queries import Query
-from dashboards.thresholds import BAD, GOOD, NO_JUDGEMENT, UNKNOWN, WARNING, Steps
+from dashboards.thresholds import BAD, GOOD, NO_VERDICT, UNKNOWN, WARNING, Steps
 
 DATASOURCE: Final = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
 
@@ -79,7 +79,7 @@ class TableColumn:
     name: str
     expr: str
     unit: str
-    steps: Steps = NO_JUDGEMENT
+    steps: Steps = NO_VERDICT
     decimals: int | None = None
 
 
@@ -88,7 +88,7 @@ class Look:
     """How values are drawn: bars are stacked, and limits are dashed lines."""
 
     unit: str
-    steps: Steps = NO_JUDGEMENT
+    steps: Steps = NO_VERDICT
     bars: bool = False
     minimum: float | None = 0.0
     maximum: float | None = None
@@ -115,7 +115,7 @@ def graph_panel(words: Words, look: Look, *asked: Query, address: str = "") -> P
     _override(panel, _colours(asked))
     if look.bars:
         panel.stacking(common.StackingConfig().mode(options.StackingMode.NORMAL).group("A"))
-    if look.steps != NO_JUDGEMENT:
+    if look.steps != NO_VERDICT:
         style = common.GraphThresholdsStyleConfig().mode(options.GraphThresholdsStyleMode.DASHED)
         panel.thresholds_style(style)
     if look.minimum is not None:
@@ -198,7 +198,7 @@ def table_panel(
         table.Panel()
         .unit(look.unit)
         .color_scheme(parts.FieldColor().mode(models.FieldColorModeId.THRESHOLDS))
-        .thresholds(_thresholds(NO_JUDGEMENT))
+        .thresholds(_thresholds(NO_VERDICT))
         .no_value(NOT_KNOWN)
         .mappings([_unknown(NOT_KNOWN)])
         .cell_height(options.TableCellHeight.SM)
@@ -297,7 +297,7 @@ def _column(column: TableColumn) -> dict[str, Any]:
     decimals = 0 if column.unit == COUNT else column.decimals
     if decimals is not None:
         properties["decimals"] = decimals
-    if column.steps != NO_JUDGEMENT:
+    if column.steps != NO_VERDICT:
         steps = [{"value": value, "color": colour} for value, colour in column.steps]
         properties |= {"thresholds": {"mode": "absolute", "steps": steps}, "custom.cellOptions": {"type": "color-text"}}
     return properties

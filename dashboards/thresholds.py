@@ -20,7 +20,7 @@ Steps = tuple[tuple[float | None, str], ...]
 
 ANY_IS_BAD: Final[Steps] = ((None, GOOD), (1.0, BAD))
 ANY_IS_UNKNOWN: Final[Steps] = ((None, GOOD), (1.0, UNKNOWN))
-NO_JUDGEMENT: Final[Steps] = ((None, "blue"),)
+NO_VERDICT: Final[Steps] = ((None, "blue"),)
 ALL_NEEDED: Final[Steps] = ((None, BAD), (1.0, GOOD))
 BUDGET_LEFT: Final[Steps] = ((None, BAD), (0.0, GOOD))
 
@@ -47,19 +47,19 @@ class Thresholds:
         return cls(tuple(objectives))
 
     def bad_share(self, indicator: Indicator) -> Steps:
-        """Red where more than the error budget is bad; without an objective nothing is judged."""
+        """Red where more than the error budget is bad; without an objective there is no verdict."""
         budgets = [one.budget for one in self.objectives if one.indicator is indicator]
-        return red_above(min(budgets)) if budgets else NO_JUDGEMENT
+        return red_above(min(budgets)) if budgets else NO_VERDICT
 
     def good_share(self, indicator: Indicator) -> Steps:
         """The other way round: red below the objective."""
         targets = [one.target for one in self.objectives if one.indicator is indicator]
-        return red_below(max(targets)) if targets else NO_JUDGEMENT
+        return red_below(max(targets)) if targets else NO_VERDICT
 
     def duration(self, indicator: Indicator) -> Steps:
         """Red from the objective's threshold on, in seconds."""
         threshold_s = self.threshold_s(indicator)
-        return red_above(threshold_s) if threshold_s is not None else NO_JUDGEMENT
+        return red_above(threshold_s) if threshold_s is not None else NO_VERDICT
 
     def age(self) -> Steps:
         """Red from the age on at which the alert about old messages fires."""
@@ -78,4 +78,4 @@ class Thresholds:
             for one in self.objectives
             if alert.long_s == window_s and alert.can_fire(one)
         ]
-        return ((None, GOOD), min(fire)) if fire else NO_JUDGEMENT
+        return ((None, GOOD), min(fire)) if fire else NO_VERDICT

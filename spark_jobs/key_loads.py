@@ -54,7 +54,7 @@ def place_hash(subscription: Column | str) -> Column:
 
 
 def lives(messages: DataFrame, runs: DataFrame) -> DataFrame:
-    """What hot keys are judged by, for each message. Times are microseconds since 1970, null if unknown.
+    """What hot keys are classified by, for each message. Times are microseconds since 1970, null if unknown.
 
     place, key             whose message it is.
     publishes, confirmed   how often it was published, and confirmed. bytes: of all its publishes.

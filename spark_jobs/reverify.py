@@ -1,6 +1,6 @@
-"""The job `reverify`: judges every run of a day again from its record, and compares that with what was found online.
+"""The job `reverify`: verifies every run of a day again from its record, and compares that with what was found online.
 
-The same checker sees the same events (`spark_jobs.judging`), so it finds the same, unless the checker has changed since, a file is
+The same checker sees the same events (`spark_jobs.verification`), so it finds the same, unless the checker has changed since, a file is
 damaged, or the online findings did not all get into the history. Each difference is a finding of its own:
 
 * `missing`      found now, and not online.
@@ -8,14 +8,14 @@ damaged, or the online findings did not all get into the history. Each differenc
 * `status`       found both times, with another certainty.
 
 A finding that was counted online, and whose row alone is not in the history, is `unlisted`, which is no fault. Findings of status info are
-not compared. Neither are runs that cannot be judged as they were online: those of several processes, and those of which events are
+not compared. Neither are runs that cannot be verified as they were online: those of several processes, and those of which events are
 not in the history.
 
 The summary counts the violated guarantees by target (`by_target`): those that were found online, too, those that were found only now, and
 those whose online result is unknown, since their runs are not compared or were cut short.
 
 Reports: `runs`, `findings` (all but those of status info), `differences`. Exit code: 1 if a guarantee was violated or the results differ, 3
-if there was no run to judge, or the checker failed on one. Nothing is judged if a file of events is damaged.
+if there was no run to verify, or the checker failed on one. Nothing is verified if a file of events is damaged.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from prober.core.verdict import Verdict
 from prober.sinks.history.checking import RunRecord
 from prober.slo.objectives import MICROS
 from spark_jobs.frames import collected, frame_of, held, kept
-from spark_jobs.judging import COLUMNS, FOUND, OUTCOME, RunPlan, judging
 from spark_jobs.storage import JobError
+from spark_jobs.verification import COLUMNS, FOUND, OUTCOME, RunPlan, verification
 from spark_jobs.work import Exit, JobOutcome, Work, start_us
 
 JOB: Final = "reverify"
@@ -59,9 +59,9 @@ def run(work: Work) -> JobOutcome:
     # An hour around, for the rows of a run are not of quite the same time as its first and last events.
     since_us, until_us = max(start_us(first), began_us) - HOUR_US, start_us(last) + HOUR_US - 1
     if damaged := tables.damaged_events(since_us, until_us):
-        raise JobError(f"damaged, so that nothing was judged: {', '.join(damaged)}")
+        raise JobError(f"damaged, so that nothing was verified: {', '.join(damaged)}")
     events = tables.events(since_us, until_us, each_once=False)  # the checker leaves out what comes twice
-    with kept(judged(events, runs, work.settings.clock_error_s)) as found:
+    with kept(verified(events, runs, work.settings.clock_error_s)) as found:
         return _report(work, with_outcomes(runs, found), found, tables.findings(first, last))
 
 
@@ -72,8 +72,8 @@ def of_day(runs: DataFrame, day: date) -> DataFrame:
     return runs.where(sf.col("ended_us").between(*within) | cut_short)
 
 
-def judged(events: DataFrame, runs: DataFrame, clock_error_s: float) -> DataFrame:
-    """What the checker says about these runs: rows of `spark_jobs.judging.FOUND`. `events` may have others, and each of them twice."""
+def verified(events: DataFrame, runs: DataFrame, clock_error_s: float) -> DataFrame:
+    """What the checker says about these runs: rows of `spark_jobs.verifier.FOUND`. `events` may have others, and each of them twice."""
     processes = events.select("run_id", "process").distinct().groupBy("run_id").count()
     merged = [row["run_id"] for row in collected(processes.where(sf.col("count") > 1))]
     plans = plans_of(collected(runs), merged, clock_error_s)
@@ -85,12 +85,12 @@ def judged(events: DataFrame, runs: DataFrame, clock_error_s: float) -> DataFram
     return (
         wanted.repartition(parts, "run_id")
         .sortWithinPartitions("run_id", order, "process", "number")
-        .mapInArrow(judging(plans), FOUND)
+        .mapInArrow(verification(plans), FOUND)
     )
 
 
 def plans_of(runs: Iterable[Mapping[str, Any]], merged: Container[str], clock_error_s: float) -> dict[str, RunPlan]:
-    """How each run is to be judged, by its id; `merged` are those that several processes recorded."""
+    """How each run is to be verified, by its id; `merged` are those that several processes recorded."""
     return {
         row["run_id"]: RunPlan(sys.intern(row["rules"]), RunRecord.of(row, merged=row["run_id"] in merged), clock_error_s)
         for row in runs
@@ -159,14 +159,14 @@ def _with_unlisted(rows: DataFrame, found: DataFrame, runs: DataFrame) -> DataFr
 
 
 def verdicts(findings: DataFrame, runs: DataFrame) -> DataFrame:
-    """A row per run: what its record allows, how many events were judged, and the verdict, now and online."""
+    """A row per run: what its record allows, how many events were verified, and the verdict, now and online."""
     failures = findings.where(sf.col("status").isin(*BROKEN)).groupBy("run_id").agg(sf.count("*").alias("failures"))
-    names = ("run_id", "target", "probe", "vantage", "scope", "recorded", "judged", "failures", "crash")
+    names = ("run_id", "target", "probe", "vantage", "scope", "recorded", "verified", "failures", "crash")
     online, now = sf.col("verdict").alias("online_verdict"), sf.col("verdict_now").alias("verdict")
     return runs.join(failures, "run_id", "left").select(*names, online, now)
 
 
-def by_target(found: DataFrame, different: DataFrame, judgements: DataFrame) -> dict[str, dict[str, Any]]:
+def by_target(found: DataFrame, different: DataFrame, verifications: DataFrame) -> dict[str, dict[str, Any]]:
     """Results by target.
 
     These are the number of verified runs, on how many the checker failed, and `broken`, by kind and status.
@@ -176,16 +176,16 @@ def by_target(found: DataFrame, different: DataFrame, judgements: DataFrame) -> 
     online_unknown  those of runs of which it is not known what was found online.
     """
     targets: dict[str, dict[str, Any]] = {}
-    judged_runs = sf.count_if(sf.col("crash").isNull() & (sf.coalesce("judged", sf.lit(0)) > 0)).alias("judged")
+    verified_runs = sf.count_if(sf.col("crash").isNull() & (sf.coalesce("verified", sf.lit(0)) > 0)).alias("verified")
     crashes = sf.count_if(sf.col("crash").isNotNull()).alias("crashes")
-    for row in collected(judgements.groupBy("target").agg(judged_runs, crashes).orderBy("target")):
-        targets[row["target"]] = {"judged": row["judged"], "crashes": row["crashes"], "broken": []}
-    for row in collected(_broken(found, different, judgements)):
+    for row in collected(verifications.groupBy("target").agg(verified_runs, crashes).orderBy("target")):
+        targets[row["target"]] = {"verified": row["verified"], "crashes": row["crashes"], "broken": []}
+    for row in collected(_broken(found, different, verifications)):
         targets[row.pop("target")]["broken"].append(row)
     return targets
 
 
-def _broken(found: DataFrame, different: DataFrame, judgements: DataFrame) -> DataFrame:
+def _broken(found: DataFrame, different: DataFrame, verifications: DataFrame) -> DataFrame:
     """The violated guarantees by target, kind and status, counted as `by_target` says."""
     each = ("run_id", "kind", "status")
     broken, counted_online = sf.col("status").isin(*BROKEN), sf.coalesce(sf.col("online_status").isin(*BROKEN), sf.lit(False))
@@ -194,7 +194,7 @@ def _broken(found: DataFrame, different: DataFrame, judgements: DataFrame) -> Da
     counts = now.join(unheard.groupBy(*each).agg(sf.count("*").alias("unheard")), list(each), "left").fillna({"unheard": 0})
     compared = sf.col("scope").isin(*COMPARED)
     return (
-        counts.join(judgements.select("run_id", "target", "scope"), "run_id")
+        counts.join(verifications.select("run_id", "target", "scope"), "run_id")
         .groupBy("target", "kind", "status")
         .agg(
             sf.sum(sf.when(compared, sf.col("now") - sf.col("unheard")).otherwise(0)).alias("also_online"),
@@ -212,15 +212,15 @@ def _report(work: Work, runs: DataFrame, found: DataFrame, online: DataFrame) ->
     shown = findings.where(sf.col("status") != Status.INFO.value).join(about, "run_id", "left")
     written = draft.write("findings", shown)
     different = draft.write("differences", differences(findings, online, runs))
-    judgements = draft.write("runs", verdicts(findings, runs))
+    verifications = draft.write("runs", verdicts(findings, runs))
     counts = {
-        "runs": _counts(judgements, "verdict"),
-        "scopes": _counts(judgements, "scope"),
+        "runs": _counts(verifications, "verdict"),
+        "scopes": _counts(verifications, "scope"),
         "findings": _counts(written, "status"),
         "kinds": _counts(written.where(sf.col("status").isin(*BROKEN)), "kind"),
         "differences": _counts(different, "difference"),
-        "by_target": by_target(written, different, judgements),
-        "crashes": judgements.where(sf.col("crash").isNotNull()).count(),
+        "by_target": by_target(written, different, verifications),
+        "crashes": verifications.where(sf.col("crash").isNotNull()).count(),
     }
     return work.publish(draft, _outcome(work, counts), counts)
 
@@ -229,7 +229,7 @@ def _outcome(work: Work, counts: Mapping[str, Any]) -> JobOutcome:
     broken = sum(count for status, count in counts["findings"].items() if status in BROKEN)
     different = sum(count for name, count in counts["differences"].items() if name != "unlisted")
     total = sum(counts["runs"].values())
-    said = f"{total} runs judged again, {broken} broken promises, {different} differences from the online judgement"
+    said = f"{total} runs verified again, {broken} broken promises, {different} differences from the online verification"
     if counts["crashes"]:
         return JobOutcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, {said}; the checker failed on {counts['crashes']} runs")
     failed = bool(broken or different)

@@ -186,7 +186,7 @@ class JobOutcome:
 class Settings:
     """What can be asked of the jobs.
 
-    objectives      what `slo-burn` judges by.
+    objectives      the objectives that `slo-burn` evaluates.
     keys_max        how many distinct keys are counted one by one; beyond that `hot-keys` uses sketches.
     top             hot keys named per subscription.
     clock_error_s   how far the clocks of two processes of one run may be apart.

@@ -1,4 +1,4 @@
-"""The command `ordering-prober` as tests call it: files to judge, and the program in a process of its own."""
+"""The command `ordering-prober` as tests call it: files to verify, and the program in a process of its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The embedded server and whoever connects to it, in virtual time: minutes of waiting pass in no time, and nothing depends on the machine.
 
-Everything of ours runs as it is: the adapter at the wire, the servicer, the endpoint of pushes with its tokens, the runner, the judge. In
-the place of gRPC and HTTP there is the network of the simulation, which keeps order and delays as they do. So what a test proves here it
+Everything of ours runs as it is: the adapter at the wire, the servicer, the endpoint of pushes with its tokens, the runner, the verifier.
+In the place of gRPC and HTTP there is the network of the simulation, which keeps order and delays as they do. So what a test proves here it
 proves for all but the sockets; those have a few tests of their own. Google's client library has threads of its own and cannot take part.
 """
 

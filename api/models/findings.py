@@ -124,7 +124,7 @@ class EvidenceAnswer(Answer, schema="Evidence"):
     """The history that shows a finding."""
 
     proven: bool
-    """Judged again, this history alone gives the same finding. Otherwise it is what happened around the finding."""
+    """Verified again, this history alone gives the same finding. Otherwise it is what happened around the finding."""
     complete: bool
     """No single event can be left out of it, but for the acknowledgements and stream breaks that are kept to rule out other reasons."""
     among: Count
@@ -151,7 +151,7 @@ class Links(Answer):
     run: Link
     """The run that made it."""
     trace: Annotated[Link | None, Field(examples=["/api/v1/findings/ordering-1f3a9c02-1/trace"])]
-    """The evidence as a trace file, which `ordering-prober verify` judges; null: there is none."""
+    """The evidence as a trace file, for `ordering-prober verify`; null: there is none."""
     diagram: Annotated[Link | None, Field(examples=["/api/v1/findings/ordering-1f3a9c02-1/diagram.svg"])]
     """The evidence as a drawing; null: there is none."""
     bundle: Annotated[Link, Field(examples=["/api/v1/findings/ordering-1f3a9c02-1/bundle"])]
@@ -186,8 +186,8 @@ class FindingDetail(FindingAnswer):
     """Why there is no evidence; empty if there is."""
     prober: ProberStateAnswer | None
     """How the prober was when the run ended; null: the run is not kept any more."""
-    judge_again: Annotated[str | None, Field(examples=["ordering-prober verify --explain ordering-1f3a9c02-1.jsonl"])]
-    """The command that judges the trace file again, once it has been saved under that name; null: there is none."""
+    verify_again: Annotated[str | None, Field(examples=["ordering-prober verify --explain ordering-1f3a9c02-1.jsonl"])]
+    """The command that verifies the trace file again, once it has been saved under that name; null: there is none."""
     links: Links
     """Where more about it is."""
 
@@ -201,7 +201,7 @@ class FindingDetail(FindingAnswer):
             | {
                 "evidence": None if evidence is None else EvidenceAnswer.of(evidence),
                 "prober": None if run is None else run.prober,
-                "judge_again": None if evidence is None else f"ordering-prober verify --explain {file}",
+                "verify_again": None if evidence is None else f"ordering-prober verify --explain {file}",
                 "links": _links(record),
             }
         )

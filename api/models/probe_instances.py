@@ -50,7 +50,7 @@ class InstanceState(Answer):
     last_pass_at: Time | None
     """When a run last ended with PASS."""
     maintenance: Annotated[str | None, Field(examples=["network works"])]
-    """Why it is not judged at the moment, which may be empty; null: it is not under maintenance."""
+    """Why it is not verified at the moment, which may be empty; null: it is not under maintenance."""
 
 
 class InstanceAnswer(InstanceState, schema="ProbeInstance"):

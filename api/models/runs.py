@@ -57,7 +57,7 @@ class LastRunAnswer(RunSummaryAnswer, schema="LastRun"):
     findings: tuple[FindingCountAnswer, ...]
     """What it found, by kind and status."""
     counters: Counters
-    """What the checker saw and judged."""
+    """What the checker saw and verified."""
 
 
 class CountsAnswer(Answer, schema="Counts"):
@@ -99,10 +99,10 @@ class ProberStateAnswer(Answer, schema="ProberState"):
     """What to add to the time of an event of the run to get seconds since 1970."""
     events: Count
     """How many events were recorded in the run."""
-    judged: Count | None
-    """So many of them were judged; null: all."""
-    unjudged_because: Annotated[str, Field(examples=["the prober stood still for 2.4 s"])]
-    """Why judging ended early; empty if it did not."""
+    verified: Count | None
+    """So many of them were verified; null: all."""
+    unverified_because: Annotated[str, Field(examples=["the prober stood still for 2.4 s"])]
+    """Why verification ended early; empty if it did not."""
 
 
 class RunAnswer(OfInstance, RunSummaryAnswer, schema="Run"):
@@ -136,7 +136,7 @@ class RunDetail(RunAnswer):
     findings_omitted: Count
     """How many findings of it are not kept one by one. Information never is, and is not among them."""
     counters: Counters
-    """What the checker saw and judged."""
+    """What the checker saw and verified."""
     checks: Mapping[Indicator, CountsAnswer]
     """What it counted for objectives, by indicator."""
     durations: Mapping[Indicator, DurationsAnswer]

@@ -49,7 +49,7 @@ def finding(archive: Stored, finding_id: FindingName, _: Annotated[QueryParamete
     responses={200: {"description": "The trace file.", "content": {TRACE: {"schema": {"type": "string"}}}}},
 )
 def trace(archive: Stored, finding_id: FindingName, asked: Annotated[EvidenceParameters, Query()]) -> Response:
-    """The evidence as a trace file, which `ordering-prober verify` judges the same, if it is proven."""
+    """The evidence as a trace file; if it is proven, `ordering-prober verify` comes to the same finding."""
     record = _shown(archive, finding_id, asked.show)
     if record.evidence is None:
         raise HTTPException(404, f"there is no trace of {finding_id}: {record.unproven_because}")

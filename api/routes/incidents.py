@@ -98,7 +98,7 @@ class IncidentAnswer(Answer, schema="Incident"):
     exemplar: Annotated[FindingId | None, Field(examples=["ordering-1f3a9c02-1"])]
     """The finding shown for it; null: none was kept."""
     exemplar_is_proven: bool
-    """Whether that has a trace that `ordering-prober verify` judges the same."""
+    """Whether that has a trace for which `ordering-prober verify` comes to the same finding."""
     acknowledged: AcknowledgementAnswer | None
     """The acknowledgement in force; null: there is none."""
     raised_at: Time | None

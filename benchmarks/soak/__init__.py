@@ -8,7 +8,7 @@ No resource may leak, no run may be lost, and no false alarm may be raised.
 service with all probes on their default schedules; and beside it, on the same store, a second prober with a server of its own and
 `ordering` at `--load` messages a second (5,000 by default), which is more than one prober can do beside all the probes without waking up
 late. `troubles` go wrong meanwhile, each for a while (`Timetable`). Every few seconds `samples` reads the state of all parts, and
-`judgement` lists the rules that were violated in the end; `telling` prints and draws the results. The faults of guarantees that hold only
+`violations` lists the rules that were violated in the end; `telling` prints and draws the results. The faults of guarantees that hold only
 with exactly-once delivery are armed for all other keys. The exit code is 1 if one of these is broken:
 
 * every planted fault is found, with a proof; no other violation is reported;
@@ -20,6 +20,6 @@ with exactly-once delivery are armed for all other keys. The exit code is 1 if o
 * the event loop of the service wakes up less than 0.1 s late in 99 of 100 cases;
 * apart from troubles the memory, the descriptors and the threads of the service are flat. A soak that is too short for that says so.
 
-Where others kept the processors busy, skipped runs, the event loop and missing runs are not judged: they say nothing about the service. The
-load that the machine carried is reported, not judged.
+Where others kept the processors busy, skipped runs, the event loop and missing runs are not evaluated: they say nothing about the service.
+The load that the machine carried is reported, not evaluated.
 """

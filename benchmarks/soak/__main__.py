@@ -13,11 +13,11 @@ from typing import Final
 
 from benchmarks import soak as package
 from benchmarks.soak import samples, telling
-from benchmarks.soak.judgement import Soak
 from benchmarks.soak.samples import Sample, sample
 from benchmarks.soak.setting import Setting, started
 from benchmarks.soak.telling import picture
 from benchmarks.soak.troubles import Timetable, troubles
+from benchmarks.soak.violations import Soak
 from prober.config.loading import load
 from tests.integration.programs import get
 

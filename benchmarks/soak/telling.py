@@ -9,9 +9,9 @@ from html import escape
 from itertools import pairwise
 from typing import Final
 
-from benchmarks.soak.judgement import WARM_UP_S, Soak
 from benchmarks.soak.samples import HISTORY_DROPPED, Sample, lag_s
 from benchmarks.soak.setting import LOAD
+from benchmarks.soak.violations import WARM_UP_S, Soak
 from prober.core.verdict import Verdict
 from prober.probes.catalogue import ProbeName
 
@@ -77,7 +77,7 @@ def report(seen: Soak) -> Iterator[str]:
     computed_s, waited_s = last.service.computed_s, last.service.waited_s
     yield f"the event loop's thread computed for {computed_s:.0f} s and waited for a processor for {waited_s:.0f} s"
     if seen.busy:
-        yield "others kept the processors busy: neither skipped runs nor the event loop are judged"
+        yield "others kept the processors busy: neither skipped runs nor the event loop are evaluated"
     growth = seen.memory_growth
     told = "too short to tell" if growth is None else f"{growth:+.1%} from the second quarter to the last"
     yield f"memory of the service after {WARM_UP_S:.0f} s: {told}"

@@ -7,7 +7,7 @@ from typing import Final
 from dashboards.board import Board, PanelRow
 from dashboards.panels import COUNT, SECONDS, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel, text_panel
 from dashboards.queries import BY, Query, select
-from dashboards.thresholds import ANY_IS_BAD, NO_JUDGEMENT, Thresholds, red_above
+from dashboards.thresholds import ANY_IS_BAD, NO_VERDICT, Thresholds, red_above
 from prober.alerting.catalogue import limits
 from prober.alerting.promql import aggregate
 from prober.alerting.rules import Dashboard
@@ -26,7 +26,7 @@ def jobs_board(thresholds: Thresholds) -> Board:
         "Did the nightly jobs run, and what did they find? The reports themselves are on the status page.",
         (
             PanelRow("Did they run?", (_expected(), _oldest(), _reports(), _jobs(), _ages())),
-            PanelRow("Judged again", (_found_late(), _found_late_by())),
+            PanelRow("Verified again", (_found_late(), _found_late_by())),
             PanelRow("Hot keys", (hot_keys_by_class(), _hot_keys_by())),
         ),
         by=("target", "region", "environment"),
@@ -43,7 +43,7 @@ def _expected() -> Panel:
         "Whether the configuration says where the nightly jobs leave their reports. If not, nothing here will ever change.",
     )
     expected = aggregate(select(families.REPORTS_EXPECTED), how="max")
-    return stat_panel(words, Look("bool_yes_no", NO_JUDGEMENT, width=6, height=4), Query(expected, instant=True))
+    return stat_panel(words, Look("bool_yes_no", NO_VERDICT, width=6, height=4), Query(expected, instant=True))
 
 
 def _oldest() -> Panel:
@@ -60,7 +60,7 @@ def _reports() -> Panel:
     words = Words("Where the reports are", "The reports of the nightly jobs are pages of the prober.")
     markdown = (
         "The reports of a night are on the [status page](${status_page:raw}/): hot keys, what burned the budgets, and what "
-        "judging the history again found. A job that never succeeded has no age here."
+        "later verification of the history found. A job that never succeeded has no age here."
     )
     return text_panel(words, markdown, width=12, height=4)
 
@@ -100,9 +100,9 @@ def _hot_keys_by() -> Panel:
 
 def _found_late() -> Panel:
     words = Words(
-        "Broken promises found only by judging again",
+        "Broken promises found only by later verification",
         "By target: findings of the newest report that were not found at the time, or of which nobody knows whether they were. Not known: "
-        "of this target nothing was judged, or not everything.",
+        "of this target nothing was verified, or not everything.",
         ("PubsubBrokenPromiseFoundLate",),
     )
     found = _reverified(f"{TARGET}, kind")
@@ -113,7 +113,7 @@ def _found_late() -> Panel:
 
 def _found_late_by() -> Panel:
     words = Words(
-        "Found only by judging again, by kind",
+        "Found only by later verification, by kind",
         "The same by kind. Empty: none was found, or it is not known; the table on the left tells which.",
         ("PubsubBrokenPromiseFoundLate",),
     )

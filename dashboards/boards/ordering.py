@@ -74,8 +74,8 @@ def _subscriptions(thresholds: Thresholds) -> Panel:
         "What was checked on each subscription in the time range: how much, and which share was bad. A share of nothing is not known.",
     )
     by = "environment, region, target, subscription"
-    judged = [increase_of(checks.family, by, RANGE, result=DECIDED) for checks in CHECKS]
-    columns = [TableColumn("Checked for order", judged[0], COUNT)]
+    verified = [increase_of(checks.family, by, RANGE, result=DECIDED) for checks in CHECKS]
+    columns = [TableColumn("Checked for order", verified[0], COUNT)]
     columns += [
         TableColumn(checks.broken, _share_in(RANGE, checks, by), SHARE, thresholds.bad_share(checks.indicator)) for checks in CHECKS
     ]
@@ -85,7 +85,7 @@ def _subscriptions(thresholds: Thresholds) -> Panel:
 
 def _panels(checks: CheckKind, thresholds: Thresholds) -> tuple[Panel, ...]:
     moves = (_moves(),) if checks is AFFINITY else ()
-    return (_bad(checks, thresholds), _judged(checks), _found(checks), *moves)
+    return (_bad(checks, thresholds), _verified(checks), _found(checks), *moves)
 
 
 def _bad(checks: CheckKind, thresholds: Thresholds) -> Panel:
@@ -100,15 +100,15 @@ def _bad(checks: CheckKind, thresholds: Thresholds) -> Panel:
     return graph_panel(words, Look(SHARE, thresholds.bad_share(checks.indicator), width=10, height=9), Query(ratio(bad, decided)))
 
 
-def _judged(checks: CheckKind) -> Panel:
+def _verified(checks: CheckKind) -> Panel:
     words = Words(
         f"{checks.name} checks",
         f"The promise: {checks.meaning} Shown are checks per second, by how they ended. "
         "Undecided ones count neither for nor against the service. Counted when "
         "a run has ended.",
     )
-    judged = rate_of(checks.family, "result")
-    return graph_panel(words, Look(PER_SECOND, bars=True, width=7, height=9), Query(judged, "{{result}}"))
+    verified = rate_of(checks.family, "result")
+    return graph_panel(words, Look(PER_SECOND, bars=True, width=7, height=9), Query(verified, "{{result}}"))
 
 
 def _found(checks: CheckKind) -> Panel:

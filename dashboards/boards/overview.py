@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dashboards.board import Board, PanelRow
-from dashboards.boards.subjects import CHECKS, EVIDENCE, EVIDENCE_OF_KIND, JUDGED, completed_panel, judged_share
+from dashboards.boards.subjects import CHECKS, EVIDENCE, EVIDENCE_OF_KIND, VERIFIED, completed_panel, verified_share
 from dashboards.panels import (
     COUNT,
     PLAIN,
@@ -21,7 +21,7 @@ from dashboards.panels import (
     table_panel,
 )
 from dashboards.queries import ALERTS, FIRING_SINCE, RANGE, Query, firing, increase, increase_of, recorded_series, select
-from dashboards.thresholds import ANY_IS_BAD, ANY_IS_UNKNOWN, BAD, BUDGET_LEFT, GOOD, NO_JUDGEMENT, UNKNOWN, Thresholds, red_above
+from dashboards.thresholds import ANY_IS_BAD, ANY_IS_UNKNOWN, BAD, BUDGET_LEFT, GOOD, NO_VERDICT, UNKNOWN, Thresholds, red_above
 from prober.alerting.catalogue import limits
 from prober.alerting.objectives import OBJECTIVE, REMAINING, burn_rate_series
 from prober.alerting.promql import aggregate
@@ -60,7 +60,7 @@ def overview_board(thresholds: Thresholds) -> Board:
                     _budget(),
                     _burn(thresholds),
                     completed_panel(6),
-                    _judged(),
+                    _verified(),
                 ),
             ),
             PanelRow("Alerts and incidents", (_firing(), _acknowledged())),
@@ -76,7 +76,7 @@ def _violations() -> Panel:
     words = Words(
         "Violations",
         "Findings that no legal behaviour of the service explains, in the time range. Leads to the evidence. "
-        "Grey: nothing was judged.",
+        "Grey: nothing was verified.",
         ("PubsubOrderViolated", "PubsubRedeliveryViolated", "PubsubIntegrityViolated", "PubsubOverlapViolated"),
     )
     return _findings_number(words, Status.VIOLATION)
@@ -86,7 +86,7 @@ def _liveness() -> Panel:
     words = Words(
         "Missed deadlines",
         "Messages that were not delivered, or not redelivered, by their deadline, in the time range. Leads to the evidence. "
-        "Grey: nothing was judged.",
+        "Grey: nothing was verified.",
         ("PubsubDeliveryOverdue",),
     )
     return _findings_number(words, Status.LIVENESS)
@@ -94,10 +94,10 @@ def _liveness() -> Panel:
 
 def _findings_number(words: Words, status: Status) -> Panel:
     found = increase_of(families.FINDINGS, window=RANGE, status=status)
-    judged = " + ".join(increase_of(checks.family, window=RANGE) for checks in CHECKS)
+    verified = " + ".join(increase_of(checks.family, window=RANGE) for checks in CHECKS)
     address = f"{EVIDENCE}&status={status}"
     return stat_panel(
-        words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(f"{found} and ({judged}) > 0", instant=True), address=address
+        words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(f"{found} and ({verified}) > 0", instant=True), address=address
     )
 
 
@@ -135,14 +135,14 @@ def _oldest(thresholds: Thresholds) -> Panel:
     return stat_panel(words, look, Query(aggregate(select(families.OLDEST_UNACKED_AGE), how="max"), instant=True))
 
 
-def _judged() -> Panel:
+def _verified() -> Panel:
     words = Words(
-        "Runs judged",
+        "Runs verified",
         "The share of the runs that ended in the time range which ended with PASS or FAIL: the lowest of all probers, probes, vantages and "
         "parts. The others are UNKNOWN.",
         ("PubsubProberVerdictsUnknown",),
     )
-    return stat_panel(words, Look(SHARE, JUDGED, width=6, height=4), Query(aggregate(judged_share(), how="min"), instant=True))
+    return stat_panel(words, Look(SHARE, VERIFIED, width=6, height=4), Query(aggregate(verified_share(), how="min"), instant=True))
 
 
 def _alerts() -> Panel:
@@ -286,7 +286,7 @@ def _targets() -> Panel:
         TableColumn(
             "Unreachable runs", aggregate(select(families.UNREACHABLE_RUNS), TARGET, "max"), COUNT, red_above(UNREACHABLE_RUNS)
         ),
-        TableColumn("Maintenance", aggregate(select(families.UNDER_MAINTENANCE), TARGET, "max"), "bool_yes_no", NO_JUDGEMENT),
+        TableColumn("Maintenance", aggregate(select(families.UNDER_MAINTENANCE), TARGET, "max"), "bool_yes_no", NO_VERDICT),
     ]
     headings = {"target": "Target", "environment": "Environment", "region": "Region"}
     return table_panel(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dashboards.board import Board, PanelRow
-from dashboards.boards.subjects import COMPLETED, JUDGED, RUN_BY, completed_panel, completed_share, due, judged_share
+from dashboards.boards.subjects import COMPLETED, RUN_BY, VERIFIED, completed_panel, completed_share, due, verified_share
 from dashboards.panels import (
     COUNT,
     SECONDS,
@@ -20,7 +20,7 @@ from dashboards.panels import (
     table_panel,
 )
 from dashboards.queries import RANGE, SCRAPE_DURATION, SCRAPE_SAMPLES, UP, Query, increase, increase_of, quantile, scraped, select
-from dashboards.thresholds import ALL_NEEDED, ANY_IS_BAD, NO_JUDGEMENT, Thresholds, red_above
+from dashboards.thresholds import ALL_NEEDED, ANY_IS_BAD, NO_VERDICT, Thresholds, red_above
 from prober.alerting.catalogue import limits
 from prober.alerting.promql import aggregate, percent
 from prober.alerting.rules import Dashboard
@@ -69,7 +69,7 @@ def _up() -> Panel:
 def _running_since() -> Panel:
     words = Words("Shortest uptime", "How long the prober that started last has been running.")
     age = f"time() - {aggregate(select(families.START), how='max')}"
-    return stat_panel(words, Look(SECONDS, NO_JUDGEMENT, width=4, height=4), Query(age, instant=True))
+    return stat_panel(words, Look(SECONDS, NO_VERDICT, width=4, height=4), Query(age, instant=True))
 
 
 def _errors_now() -> Panel:
@@ -104,7 +104,7 @@ def _lag_now() -> Panel:
 def _ended() -> Panel:
     words = Words(
         "Runs by verdict",
-        "Finished runs, by verdict. UNKNOWN says that the run could not judge; the log gives the reason.",
+        "Finished runs, by verdict. UNKNOWN says that the run reached no verdict; the log gives the reason.",
         ("PubsubProberVerdictsUnknown",),
     )
     ended = increase_of(families.PROBE_RUNS, "verdict")
@@ -135,7 +135,7 @@ def _probes() -> Panel:
     columns = [
         TableColumn("Due", _run_now(due()), COUNT),
         TableColumn("Completed", _run_now(completed_share()), SHARE, COMPLETED, 1),
-        TableColumn("Judged", _run_now(judged_share()), SHARE, JUDGED, 1),
+        TableColumn("Verified", _run_now(verified_share()), SHARE, VERIFIED, 1),
         TableColumn("Unknown", _run_now(unknown), COUNT),
         TableColumn("Skipped", _run_now(skipped), COUNT),
         TableColumn("Planned every", _run_now(aggregate(select(families.PROBE_INTERVAL), RUN_BY, "max")), SECONDS),

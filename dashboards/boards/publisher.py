@@ -20,7 +20,7 @@ from dashboards.panels import (
     table_panel,
 )
 from dashboards.queries import BY, RANGE, Query, increase, increase_of, rate, rate_of, select
-from dashboards.thresholds import ANY_IS_UNKNOWN, NO_JUDGEMENT, Thresholds, red_above
+from dashboards.thresholds import ANY_IS_UNKNOWN, NO_VERDICT, Thresholds, red_above
 from prober.alerting.catalogue import limits
 from prober.alerting.promql import aggregate, ratio
 from prober.alerting.rules import Dashboard
@@ -97,7 +97,7 @@ def _duplicates() -> Panel:
         "Duplicates received", "Messages received that a retry of the publisher stored a second time. Allowed, and worth knowing."
     )
     copies = increase_of(families.DELIVERIES, window=RANGE, kind=DeliveryKind.PUBLISHER_DUPLICATE)
-    return stat_panel(words, Look(COUNT, NO_JUDGEMENT, width=8, height=4), Query(copies, instant=True))
+    return stat_panel(words, Look(COUNT, NO_VERDICT, width=8, height=4), Query(copies, instant=True))
 
 
 def _outcomes() -> Panel:

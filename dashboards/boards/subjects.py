@@ -1,4 +1,4 @@
-"""What several dashboards show in the same way: kinds of durations, kinds of checks, and how much of what was due was judged."""
+"""What several dashboards show in the same way: kinds of durations, kinds of checks, and how much of what was due was verified."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ OVERLAP_KINDS: Final = breaking(Promise.ONE_OUTSTANDING)
 
 
 COMPLETED: Final = red_below(limits("prober")["coverage"])
-JUDGED: Final = red_below(1 - limits("prober")["unknown_share"])
+VERIFIED: Final = red_below(1 - limits("prober")["unknown_share"])
 RUN_BY: Final = ", ".join((*PROBE_INSTANCE, *PROCESS))
 """A probe instance and its prober. Shares over fewer labels hide one that fails among others that work."""
 
@@ -250,10 +250,10 @@ def completed_share() -> str:
     return ratio(increase_of(families.PROBE_RUNS, RUN_BY, RANGE), f"({due()})")
 
 
-def judged_share() -> str:
+def verified_share() -> str:
     """The share of the runs that ended which ended with PASS or FAIL, of each probe instance."""
-    judged = increase_of(families.PROBE_RUNS, RUN_BY, RANGE, verdict=("pass", "fail"))
-    return ratio(judged, increase_of(families.PROBE_RUNS, RUN_BY, RANGE))
+    verified = increase_of(families.PROBE_RUNS, RUN_BY, RANGE, verdict=("pass", "fail"))
+    return ratio(verified, increase_of(families.PROBE_RUNS, RUN_BY, RANGE))
 
 
 # --- findings ----------------------------------------------------------------------------------------------------------------

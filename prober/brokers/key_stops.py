@@ -1,10 +1,10 @@
 """Ordering keys that Google's client library stops publishing on, although no publish of theirs has failed.
 
 The library pauses a key when a publish on it fails for good, and cancels the publishes behind it until the key is resumed. Their futures
-fail before the future of the failed publish. So a stop is judged when no publish of its key is under way: by then a publish that
+fail before the future of the failed publish. So a stop is verified when no publish of its key is under way: by then a publish that
 explains it has failed.
 
-A publish that stays without an answer stays under way, and stops of its key stay unjudged: its outcome is unknown, and counted as such.
+A publish that stays without an answer stays under way, and stops of its key stay unverified: its outcome is unknown, and counted as such.
 """
 
 from __future__ import annotations

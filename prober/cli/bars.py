@@ -14,7 +14,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 from prober.cli.terminal import color_system
 from prober.core.events import Event
 
-BYTES_MIN: Final = 4 << 20  # smaller files are judged before a bar could be read
+BYTES_MIN: Final = 4 << 20  # smaller files are verified before a bar could be read
 EVENTS_BETWEEN: Final = 5_000  # two updates of the bar
 NAME_SHOWN: Final = 30  # characters of a file name beside the bar
 
@@ -43,10 +43,10 @@ def while_reading(stream: BinaryIO, name: str) -> Iterator[Callable[[Iterable[Ev
 
 
 @contextmanager
-def while_judging() -> Iterator[Callable[[Iterable[_Item], int], Iterator[_Item]]]:
-    """A bar on standard error while events of a history are judged, only on a terminal: give it the events, and how many there are."""
+def while_verifying() -> Iterator[Callable[[Iterable[_Item], int], Iterator[_Item]]]:
+    """A bar on standard error while events of a history are verified, only on a terminal: give it the events, and how many there are."""
     columns = (
-        TextColumn("judging"),
+        TextColumn("verifying"),
         BarColumn(),
         TextColumn("{task.completed:,.0f} of {task.total:,.0f} events"),
         TimeRemainingColumn(),

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from prober.cli.findings import finding_lines, finding_row
 from prober.cli.process import overall_verdict
 from prober.core.findings import FAILING
-from prober.core.judge import RecordedFinding, Sort
+from prober.core.guarded_verifier import RecordedFinding, Sort
 from prober.core.kinds import OF_PUBLISHERS
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult

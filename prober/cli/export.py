@@ -20,8 +20,8 @@ from prober.durations import duration_s
 from prober.errors import ConfigError
 
 if TYPE_CHECKING:
-    from prober.exports.judgement import ExportAssumptions, ExportFinding, ExportJudgement
     from prober.exports.sources import ExportedMessage, MessageFields
+    from prober.exports.verification import ExportAssumptions, ExportFinding, ExportVerification
 
 MESSAGES_MAX: Final = 2_000_000
 FILES_SAY: Final = "In a file the messages of a key must be in order. Over several files they need not be: files are not compared."
@@ -74,25 +74,25 @@ def export(  # noqa: PLR0913, PLR0917  # every option is a parameter
 
     Exit code 0: pass. 1: a guarantee was violated. 2: wrong usage, or an export that cannot be read. 3: otherwise undecided.
     """
-    from prober.exports.judgement import ExportAssumptions
     from prober.exports.sources import MessageFields, field_path, is_table
+    from prober.exports.verification import ExportAssumptions
 
     fields = MessageFields(field_path(key), None if number is None else field_path(number))
     assumptions = ExportAssumptions(duration_s(clock_error), numbers_follow_publishing)
     tables = [source for source in sources if is_table(source)]
     if tables and len(sources) > 1:
-        raise ConfigError("give one table and nothing else, or files: each export is judged for itself")
+        raise ConfigError("give one table and nothing else, or files: each export is verified for itself")
     if not tables and (since or until):
         raise ConfigError("--since and --until are for tables; of files give those that you mean")
     messages = _of_table(tables[0], fields, since, until) if tables else _of_files(sources, fields)
-    judgement = _judged(messages, assumptions, messages_max, has_order=not tables)
+    verification = _verified(messages, assumptions, messages_max, has_order=not tables)
     name = " ".join(sources)
     if output is Format.JSON:
-        print(json.dumps(export_as_json(name, judgement), allow_nan=False))
+        print(json.dumps(export_as_json(name, verification), allow_nan=False))
     else:
         note = TABLE_SAYS if tables else FILES_SAY
-        show(printable("\n".join(export_as_lines(name, judgement, note, everything=everything))))
-    raise typer.Exit(int(code_of(judgement.verdict)))
+        show(printable("\n".join(export_as_lines(name, verification, note, everything=everything))))
+    raise typer.Exit(int(code_of(verification.verdict)))
 
 
 def _of_files(sources: Sequence[str], fields: MessageFields) -> Iterator[ExportedMessage]:
@@ -111,42 +111,44 @@ def _of_table(source: str, fields: MessageFields, since: str | None, until: str 
         yield fields.message(row, source, at)
 
 
-def _judged(messages: Iterator[ExportedMessage], assumptions: ExportAssumptions, most: int, *, has_order: bool) -> ExportJudgement:
-    from prober.exports.judgement import judge_export
+def _verified(
+    messages: Iterator[ExportedMessage], assumptions: ExportAssumptions, most: int, *, has_order: bool
+) -> ExportVerification:
+    from prober.exports.verification import verify_export
 
     taken = list(islice(messages, most))
     cut = next(messages, None) is not None
-    return judge_export(taken, assumptions, has_order=has_order, cut=cut)
+    return verify_export(taken, assumptions, has_order=has_order, cut=cut)
 
 
 # --- what is printed ---------------------------------------------------------------------------------------------------------
 
 
-def export_as_lines(name: str, judgement: ExportJudgement, note: str, *, everything: bool) -> Iterator[str]:
+def export_as_lines(name: str, verification: ExportVerification, note: str, *, everything: bool) -> Iterator[str]:
     """The verdict line, then the findings of each kind, then what such an export cannot show."""
-    yield f"{name}: {judgement.verdict} ({'; '.join(_summary(judgement))})"
+    yield f"{name}: {verification.verdict} ({'; '.join(_summary(verification))})"
     for status in LISTED:
         of_kind: dict[str, list[ExportFinding]] = {}
-        for finding in judgement.findings:
+        for finding in verification.findings:
             if finding.status is status:
                 of_kind.setdefault(finding.kind, []).append(finding)
         for kind, findings in of_kind.items():
             shown = findings if everything else findings[:EXAMPLES_MAX]
             yield from chain.from_iterable(map(_finding_lines, shown))
-            if left := judgement.counts[findings[0].kind, status] - len(shown):
+            if left := verification.counts[findings[0].kind, status] - len(shown):
                 yield f"  and {left:,} more {kind} ({status}){'' if everything else '; --all prints each'}"
     yield _filled(note, "  ")
 
 
-def _summary(judgement: ExportJudgement) -> Iterator[str]:
-    counters = judgement.counters
+def _summary(verification: ExportVerification) -> Iterator[str]:
+    counters = verification.counters
     yield f"{number_of(counters.get('messages', 0), 'message')} on {number_of(counters.get('keys', 0), 'key')}"
     for status, words in LISTED.items():
-        if count := sum(count for (_, counted), count in judgement.counts.items() if counted is status):
+        if count := sum(count for (_, counted), count in verification.counts.items() if counted is status):
             yield number_of(count, words)
     yield from (f"{words} {counters[name]:,}" for name, words in _COUNTED.items() if counters.get(name))
-    if judgement.reason:
-        yield judgement.reason
+    if verification.reason:
+        yield verification.reason
 
 
 def _finding_lines(finding: ExportFinding) -> Iterable[str]:
@@ -159,14 +161,14 @@ def _filled(text: str, margin: str) -> str:
     return fill(text, WIDTH, initial_indent=margin, subsequent_indent=margin, break_long_words=False)
 
 
-def export_as_json(name: str, judgement: ExportJudgement) -> Mapping[str, object]:
+def export_as_json(name: str, verification: ExportVerification) -> Mapping[str, object]:
     """The object that docs/export.md describes."""
-    kept = [finding for finding in judgement.findings if finding.status is not Status.INFO]
-    left = sum(count for (_, status), count in judgement.counts.items() if status is not Status.INFO) - len(kept)
+    kept = [finding for finding in verification.findings if finding.status is not Status.INFO]
+    left = sum(count for (_, status), count in verification.counts.items() if status is not Status.INFO) - len(kept)
     return {
         "export": name,
-        "verdict": judgement.verdict.value,
-        "reason": judgement.reason,
+        "verdict": verification.verdict.value,
+        "reason": verification.reason,
         "findings": [
             {
                 "kind": finding.kind.value,
@@ -178,5 +180,5 @@ def export_as_json(name: str, judgement: ExportJudgement) -> Mapping[str, object
             }
             for finding in kept
         ],
-        "counters": {**judgement.counters, "findings_omitted": left},
+        "counters": {**verification.counters, "findings_omitted": left},
     }

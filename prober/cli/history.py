@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from prober.cli.bars import while_judging
+from prober.cli.bars import while_verifying
 from prober.cli.options import Since, Until
 from prober.cli.process import ExitCode, Format, confirm, help_without_command, time_of
 from prober.cli.terminal import show
-from prober.cli.verify_report import Source, judgement_as_json, judgement_as_text, number_of, worst_code
+from prober.cli.verify_report import Source, number_of, verification_as_json, verification_as_text, worst_code
 from prober.core.verdict import Verdict
 
 if TYPE_CHECKING:
     from prober.sinks.history.reader import TimeSpan
-    from prober.sinks.history.rejudge import HistorySelection, Rejudged
+    from prober.sinks.history.reverify import HistorySelection, Reverified
 
 UNASKED_MAX: Final = 10
 """So many files are written without a question."""
@@ -66,72 +66,73 @@ def export_key(
 
 
 def verify_history(location: str, output: Format, asked: HistorySelection, *, everything: bool) -> ExitCode:
-    """Judges every run that is asked for and prints the outcome in the order of time; the last line counts the verdicts.
+    """Verifies every run that is asked for and prints the outcome in the order of time; the last line counts the verdicts.
 
     Text leaves out runs that pass, and prints the first findings of each kind in a run, unless `everything` is to be printed. Witnesses
     are event numbers of the run. A damaged file is named on standard error and left out. A run that ended because the prober was
     stopped does not make the exit code that of an undecided run. Raises `HistoryError` if the history cannot be read.
     """
     from prober.sinks.history.reader import HistoryReader
-    from prober.sinks.history.rejudge import rejudge
+    from prober.sinks.history.reverify import reverify
 
-    reader, judged = HistoryReader(location, skip_unreadable=True), []
+    reader, verified = HistoryReader(location, skip_unreadable=True), []
     reader.must_be_history()
-    with while_judging() as watched:
-        for one in rejudge(reader, asked, watched):
-            judged.append(one)
+    with while_verifying() as watched:
+        for one in reverify(reader, asked, watched):
+            verified.append(one)
             if output is Format.JSON:
                 print(_as_json(one, location), flush=True)
-            elif everything or one.judgement.verdict is not Verdict.PASS:
+            elif everything or one.verification.verdict is not Verdict.PASS:
                 show(_as_text(one, everything=everything))
-            if trouble := one.judgement.malformed or one.judgement.crash:
+            if trouble := one.verification.malformed or one.verification.crash:
                 print(trouble, file=sys.stderr, flush=True)
     for path, fault in reader.unreadable.items():
-        print(f"{location}/{path}: {fault}; what is in it was not judged", file=sys.stderr)
+        print(f"{location}/{path}: {fault}; what is in it was not verified", file=sys.stderr)
     if spooled := reader.spooled_bytes():
-        print(f"{location}: {spooled:,} bytes of newer records are still in the spool and were not judged", file=sys.stderr)
-    if not judged:
+        print(f"{location}: {spooled:,} bytes of newer records are still in the spool and were not verified", file=sys.stderr)
+    if not verified:
         print(f"{location}: no recorded event matches", file=sys.stderr)
     elif output is Format.TEXT:
-        show(_summary(location, judged, len(reader.unreadable), everything=everything))
-    return ExitCode.MALFORMED if reader.unreadable else worst_code(one.judgement for one in _decisive(judged))
+        show(_summary(location, verified, len(reader.unreadable), everything=everything))
+    return ExitCode.MALFORMED if reader.unreadable else worst_code(one.verification for one in _decisive(verified))
 
 
-def _decisive(judged: Sequence[Rejudged]) -> Sequence[Rejudged]:
+def _decisive(verified: Sequence[Reverified]) -> Sequence[Reverified]:
     """The runs that the exit code is made of: of those that end undecided since the prober was stopped none, if there are others."""
-    others = [one for one in judged if not one.stopped or one.judgement.verdict is not Verdict.UNKNOWN]
-    return others or judged
+    others = [one for one in verified if not one.stopped or one.verification.verdict is not Verdict.UNKNOWN]
+    return others or verified
 
 
-def _as_json(one: Rejudged, location: str) -> str:
+def _as_json(one: Reverified, location: str) -> str:
     about = {"history": location, "run": one.run_id}
     if one.run is not None:
         about |= {"target": one.run.context.target, "probe": one.run.context.probe}
-    if one.why and one.judgement.verdict is Verdict.UNKNOWN:
+    if one.why and one.verification.verdict is Verdict.UNKNOWN:
         about |= {"reason": one.why}
-    return judgement_as_json(one.judgement, {}, _source(one), about=about)
+    return verification_as_json(one.verification, {}, _source(one), about=about)
 
 
-def _as_text(one: Rejudged, *, everything: bool) -> str:
-    judgement = one.judgement
+def _as_text(one: Reverified, *, everything: bool) -> str:
+    verification = one.verification
     if one.run is not None:
         context, began = one.run.context, datetime.fromtimestamp(one.run.began_at, UTC)
-        judgement = replace(
-            judgement, path=f"{judgement.path} ({context.probe} on {context.target}, {began:%Y-%m-%d %H:%M:%S} UTC)"
+        verification = replace(
+            verification, path=f"{verification.path} ({context.probe} on {context.target}, {began:%Y-%m-%d %H:%M:%S} UTC)"
         )
-    return judgement_as_text(judgement, {}, _source(one), everything=everything)
+    return verification_as_text(verification, {}, _source(one), everything=everything)
 
 
-def _source(one: Rejudged) -> Source:
+def _source(one: Reverified) -> Source:
     return Source(first=1, is_file=False, wall=None if one.run is None else one.run.clock_offset_s, why=one.why)
 
 
-def _summary(location: str, judged: Sequence[Rejudged], unreadable: int, *, everything: bool) -> str:
-    counts = Counter(one.judgement.verdict for one in judged)
+def _summary(location: str, verified: Sequence[Reverified], unreadable: int, *, everything: bool) -> str:
+    counts = Counter(one.verification.verdict for one in verified)
     verdicts = ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in Verdict)
-    recorded = sum(one.recorded for one in judged)
-    used = sum(min(one.judgement.events, one.recorded) for one in judged)  # an interruption that stands for a hole is not on record
-    events = number_of(recorded, "recorded event") + (f" ({used:,} judged)" if used < recorded else "")
+    recorded = sum(one.recorded for one in verified)
+    # an interruption that stands for a hole is not on record
+    used = sum(min(one.verification.events, one.recorded) for one in verified)
+    events = number_of(recorded, "recorded event") + (f" ({used:,} verified)" if used < recorded else "")
     files = f", {number_of(unreadable, 'unreadable file')}" if unreadable else ""
     hint = "" if everything or not counts[Verdict.PASS] else "; --all prints those that pass, too"
-    return f"{location}: {number_of(len(judged), 'run')}, {events}{files}: {verdicts}{hint}"
+    return f"{location}: {number_of(len(verified), 'run')}, {events}{files}: {verdicts}{hint}"

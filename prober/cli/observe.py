@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from prober.runs.result import RunResult
     from prober.runs.runner import Run
     from prober.schedule.instances import PlannedInstance
-    from prober.traces.judgement import RecordJudgement
+    from prober.traces.verification import RecordVerification
 
 SHOWN_EVERY_S: Final = 0.5
 INSTANCE: Final = "observe"
@@ -181,12 +181,12 @@ async def observe_once(
     if trace:
         _write(trace, rules, run.recording.events)
     known = rules[result.subscription]
-    judged = _judged_with_records(records, run.recording, known, settings, stream, result)
-    if trace and judged is not None:
-        _write_judged(trace, result.subscription, judged)
+    verified = _verified_with_records(records, run.recording, known, settings, stream, result)
+    if trace and verified is not None:
+        _write_verified(trace, result.subscription, verified)
     late = None if beside_it.own is None else await _who_is_late(beside_it.own, environ, stream, result)
     service = NATS if isinstance(broker, NatsStream) else PUBSUB
-    return StreamObservation(result, stream, traffic, known, judged, late, service)
+    return StreamObservation(result, stream, traffic, known, verified, late, service)
 
 
 def _own(name: str, late_after: str) -> OwnSubscription | None:
@@ -235,7 +235,7 @@ def _instance(settings: Observe, endpoint: str) -> PlannedInstance:
 
 
 def _write(path: str, rules: Mapping[str, Rules], events: Iterable[Event]) -> None:
-    """The events that were kept, with the rules that they were judged under."""
+    """The events that were kept, with the rules that they were verified under."""
     (subscription, known), *_ = rules.items()
     save_trace(path, TraceHeader(subscription, "", rules=known), events)
 
@@ -266,7 +266,7 @@ async def _shown(run: Run, stream: ObservedStream) -> AsyncIterator[None]:
 
 
 def _table(run: Run, stream: ObservedStream) -> Table:
-    counters, found = run.recording.counters, run.recording.judge.findings.counts
+    counters, found = run.recording.counters, run.recording.verifier.findings.counts
     table = Table(
         "received", "groups", "again", "repeated", "publisher out of order", "service out of order", "median age", box=None
     )
@@ -310,16 +310,16 @@ async def _who_is_late(
     return snapshot
 
 
-def _judged_with_records(
+def _verified_with_records(
     records: Records, recording: Recording, rules: Rules, settings: Observe, stream: ObservedStream, result: RunResult
-) -> RecordJudgement | None:
+) -> RecordVerification | None:
     """What the records prove; None without any, or if nothing was observed. Raises ConfigError if one cannot be read.
 
     `recording`: that of the run, `rules` those of its subscription.
     """
-    from prober.traces.judgement import judge_with, read_records
+    from prober.traces.verification import read_records, verify_with
 
-    events = recording.events[: recording.judge.judged]
+    events = recording.events[: recording.verifier.verified]
     opened_t = next((event.t for event in events if isinstance(event, Opened)), None)
     if not records.paths or opened_t is None:
         return None
@@ -333,10 +333,10 @@ def _judged_with_records(
         known = read_records(records.paths, result.topic, since_s, until_s, lambda key: observed_key(key, settings.plan))
     except TraceError as error:
         raise ConfigError(f"--record {error}") from error
-    return judge_with(known, events, result.subscription, rules, offset_s)
+    return verify_with(known, events, result.subscription, rules, offset_s)
 
 
-def _write_judged(path: str, subscription: str, judgement: RecordJudgement) -> None:
+def _write_verified(path: str, subscription: str, verification: RecordVerification) -> None:
     """Writes the joined history beside the trace of the observation, `NAME.record.jsonl`. Raises ConfigError."""
     beside = str(Path(path).with_suffix(".record.jsonl"))
-    save_trace(beside, TraceHeader(subscription, "", rules=judgement.rules), judgement.events)
+    save_trace(beside, TraceHeader(subscription, "", rules=verification.rules), verification.events)

@@ -12,7 +12,7 @@ from prober.cli.findings import finding_lines, finding_row
 from prober.cli.process import ExitCode, code_of
 from prober.core.events import Delivered, Published
 from prober.core.findings import Fact, Finding, Kind, Status
-from prober.core.judge import RecordedFinding, Sort
+from prober.core.guarded_verifier import RecordedFinding, Sort
 from prober.core.kinds import is_told
 from prober.core.rules import Rules
 from prober.core.unrecorded import SAME_TIME
@@ -25,7 +25,7 @@ from prober.runs.result import RunResult
 from prober.sinks.top_keys import KeyTraffic
 from prober.slo.figures import seconds_as_text
 from prober.slo.hot_keys import class_of_load, score_of_load
-from prober.traces.judgement import RecordJudgement
+from prober.traces.verification import RecordVerification
 
 LISTED_MAX: Final = 20
 """Findings of a record, and keys in JSON."""
@@ -65,7 +65,7 @@ class StreamObservation:
     stream: ObservedStream
     traffic: KeyTraffic
     rules: Rules
-    recorded: RecordJudgement | None = None
+    recorded: RecordVerification | None = None
     own: OwnSubscriptionSnapshot | None = None
     service: str = PUBSUB
 
@@ -186,13 +186,13 @@ class StreamObservation:
         counts = self.stream.counts
         left = [f"{counts[name]:,} {what}" for name, what in _UNREAD.items() if counts[name]]
         if left:
-            yield f"  not judged: {', '.join(left)}{f'; first: {self.stream.unread}' if self.stream.unread else ''}"
+            yield f"  not verified: {', '.join(left)}{f'; first: {self.stream.unread}' if self.stream.unread else ''}"
         if forgotten := self.result.counters.get("keys_forgotten", 0):
             yield f"  {forgotten:,} ordering keys were forgotten for want of room (keys_max): what came on new keys after that proves less"
         if unplaced := self.result.counters.get("deliveries_unplaced", 0):
-            yield f"  not judged: {unplaced:,} messages on keys with more than {self.rules.window:,}, which cannot be placed any more"
-        if unjudged := self.result.counters.get("numbers_unjudged", 0):
-            yield f"  not judged: {unjudged:,} numbers of which nobody could tell whether they came before"
+            yield f"  not verified: {unplaced:,} messages on keys with more than {self.rules.window:,}, which cannot be placed any more"
+        if unverified := self.result.counters.get("numbers_unverified", 0):
+            yield f"  not verified: {unverified:,} numbers of which nobody could tell whether they came before"
 
     # --- the text -----------------------------------------------------------------------------------------------------------
 
@@ -250,34 +250,34 @@ def _sums(report: OrderReport) -> Counter[str]:
     return sums
 
 
-def record_as_text(judgement: RecordJudgement, offset_s: float | None) -> Iterator[str]:
+def record_as_text(verification: RecordVerification, offset_s: float | None) -> Iterator[str]:
     """What is printed of it, line by line."""
-    counts = judgement.counts
+    counts = verification.counts
     told = f"{counts['received']:,} of {counts['confirmed']:,} confirmed publishes came"
-    yield f"  by the publishers' record: {judgement.verdict}, {told}{f'; {judgement.reason}' if judgement.reason else ''}"
+    yield f"  by the publishers' record: {verification.verdict}, {told}{f'; {verification.reason}' if verification.reason else ''}"
     by_messages: dict[frozenset[str], list[RecordedFinding]] = {}
-    for made in judgement.findings:
-        by_messages.setdefault(frozenset(_proof(made, judgement)), []).append(made)
+    for made in verification.findings:
+        by_messages.setdefault(frozenset(_proof(made, verification)), []).append(made)
     for first, *others in list(by_messages.values())[:LISTED_MAX]:
         yield from finding_lines(first.finding, offset_s)
         also = f"; also {', '.join(dict.fromkeys(made.finding.kind for made in others))}" if others else ""
-        yield f"    by message id: {', '.join(_named(first, judgement))}{also}"
+        yield f"    by message id: {', '.join(_named(first, verification))}{also}"
     if len(by_messages) > LISTED_MAX:
         yield f"  and {len(by_messages) - LISTED_MAX:,} more"
     left = [f"{counts[name]:,} {what}" for name, what in _LEFT_OUT.items() if counts.get(name)]
     if left:
-        yield f"  not judged by the record: {', '.join(left)}"
+        yield f"  not verified by the record: {', '.join(left)}"
 
 
-def record_as_json(judgement: RecordJudgement, offset_s: float | None) -> dict[str, object]:
+def record_as_json(verification: RecordVerification, offset_s: float | None) -> dict[str, object]:
     """The same as values."""
     return {
-        "verdict": judgement.verdict,
-        "reason": judgement.reason,
-        "counts": dict(judgement.counts),
+        "verdict": verification.verdict,
+        "reason": verification.reason,
+        "counts": dict(verification.counts),
         "findings": [
-            finding_row(made.finding, offset_s) | {"facts": dict(made.finding.facts), "messages": list(_named(made, judgement))}
-            for made in judgement.findings
+            finding_row(made.finding, offset_s) | {"facts": dict(made.finding.facts), "messages": list(_named(made, verification))}
+            for made in verification.findings
         ],
     }
 
@@ -287,12 +287,12 @@ def _pair(made: RecordedFinding) -> set[Fact]:
     return {made.finding.facts.get(name, "") for name in ("message_id", "after_message_id")}
 
 
-def _proof(made: RecordedFinding, judgement: RecordJudgement) -> Mapping[str, int]:
+def _proof(made: RecordedFinding, verification: RecordVerification) -> Mapping[str, int]:
     """The messages that prove a finding: message id -> number of the record, 0 without one."""
-    proof = [judgement.events[number - 1] for number in made.finding.witnesses]
+    proof = [verification.events[number - 1] for number in made.finding.witnesses]
     return {event.message_id: event.seq for event in proof if isinstance(event, Published | Delivered)}
 
 
-def _named(made: RecordedFinding, judgement: RecordJudgement) -> Iterator[str]:
+def _named(made: RecordedFinding, verification: RecordVerification) -> Iterator[str]:
     """The messages that prove a finding, by the number that the record gives them and their id: `3 is 1795414482446262`."""
-    return (f"{seq or 'one without a record'} is {message_id}" for message_id, seq in _proof(made, judgement).items())
+    return (f"{seq or 'one without a record'} is {message_id}" for message_id, seq in _proof(made, verification).items())

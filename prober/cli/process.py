@@ -46,7 +46,7 @@ class Format(StrEnum):
 
 
 class ExitCode(IntEnum):
-    """What the caller learns: the first of malformed, failed, unknown that is true of anything that was judged; else pass."""
+    """What the caller learns: the first of malformed, failed, unknown that is true of anything that was verified; else pass."""
 
     PASS = 0
     FAIL = 1
@@ -61,7 +61,7 @@ _CODE: Final[Mapping[Verdict, ExitCode]] = {
 }
 
 
-class Judged(Protocol):
+class Verified(Protocol):
     """A run, a drill: anything that came to a verdict."""
 
     @property
@@ -74,7 +74,7 @@ def code_of(verdict: Verdict) -> ExitCode:
     return _CODE[verdict]
 
 
-def overall_verdict(results: Iterable[Judged]) -> Verdict:
+def overall_verdict(results: Iterable[Verified]) -> Verdict:
     """The worst verdict of several results; of none it is UNKNOWN."""
     return worst(result.verdict for result in results)
 

@@ -33,7 +33,7 @@ COMMANDS: Final = {
     "run": ("run:run", "Run the service: probes, metrics, API, status page."),
     "demo": ("demo:demo", "Show faults and findings, in two minutes."),
     "status": ("status:status", "Show how the running service stands."),
-    "verify": ("verify:verify", "Judge trace files, or a history."),
+    "verify": ("verify:verify", "Verify trace files, or a history."),
     "observe": ("observe:observe", "Verify a stream that others publish."),
     "check": ("check:check", "Run the probes once and print the verdicts."),
     "compare": ("compare:compare", "Compare two targets: is one no worse?"),

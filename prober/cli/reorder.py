@@ -1,4 +1,4 @@
-"""What `verify --reorder` adds to the judging: it measures in which order the messages of a file came, and prints that, as a table for
+"""What `verify --reorder` adds to verification: it measures in which order the messages of a file came, and prints that, as a table for
 people or as JSON for programs. docs/trace-files.md says what each number means.
 """
 

@@ -1,4 +1,5 @@
-"""The command `ordering-prober verify`: judges trace files, or a recorded history, prints what was found, and says it all in one exit code.
+"""The command `ordering-prober verify`: verifies trace files, or a recorded history, prints what was found, and says it all in one exit
+code.
 
 Every run of a history has its own rules, so every run has a verdict of its own. The nightly job `reverify` does the same on all cores or a
 cluster, and compares the outcome with that of the service.
@@ -24,16 +25,16 @@ from prober.cli.options import Since, Until
 from prober.cli.process import ExitCode, Format
 from prober.cli.reorder import Measuring, Timeouts
 from prober.cli.terminal import show
-from prober.cli.verify_report import EXAMPLES_MAX, judgement_as_json, judgement_as_text, worst_code
+from prober.cli.verify_report import EXAMPLES_MAX, verification_as_json, verification_as_text, worst_code
 from prober.core.findings import Status
-from prober.core.judge import RecordedFinding, Sort
+from prober.core.guarded_verifier import RecordedFinding, Sort
 from prober.core.verdict import Verdict
 from prober.durations import duration_s
 from prober.errors import ConfigError, ProberError
 from prober.evidence.evidence import Excerpt, Proof, collect, on_key_of, proof_of
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import Judgement, judge
 from prober.traces.trace import TraceError, TraceReader, open_trace, read_trace
+from prober.traces.verification import Verification, verify_trace
 
 PIPE_CLOSED: Final = 141  # as a shell reports SIGPIPE
 STDIN: Final = "-"
@@ -82,8 +83,8 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
                     raise ProberError(
                         f"{option} reads trace files; write some from the history with: ordering-prober history export"
                     )
-            from prober.cli.history import span_of, verify_history  # takes longer to load than most trace files to judge
-            from prober.sinks.history.rejudge import HistorySelection
+            from prober.cli.history import span_of, verify_history  # takes longer to load than most trace files to verify
+            from prober.sinks.history.reverify import HistorySelection
 
             asked = HistorySelection(key, subscription, span_of(since, until))
             code = int(verify_history(files[0], output, asked, everything=everything))
@@ -131,41 +132,45 @@ class Extras:
 
 
 def verify_files(paths: Sequence[str], output: Format, extras: Extras) -> ExitCode:
-    """Judge every file and print the outcome to standard output as soon as it is known.
+    """Verify every file and print the outcome to standard output as soon as it is known.
 
     Each path is a trace file (compressed if it ends in .gz) or `-` for standard input. What makes a file unreadable is one line
-    on standard error, and the other files are still judged. The exit code depends on the verdicts only, not on the extras.
+    on standard error, and the other files are still verified. The exit code depends on the verdicts only, not on the extras.
     """
     return worst_code([_verify_one(path, output, extras) for path in paths])
 
 
-def _verify_one(path: str, output: Format, extras: Extras) -> Judgement:
+def _verify_one(path: str, output: Format, extras: Extras) -> Verification:
     name = "<stdin>" if path == STDIN else path
     measuring = None if extras.reorder is None else Measuring(name, extras.reorder)
-    judgement, proofs = _judge_file(path, name, extras, measuring)
+    verification, proofs = _verify_file(path, name, extras, measuring)
     order = None if measuring is None else measuring.report()
     if output is Format.JSON:
-        print(judgement_as_json(judgement, proofs, order=order), flush=True)
+        print(verification_as_json(verification, proofs, order=order), flush=True)
     else:
-        show(judgement_as_text(judgement, proofs, order=order, everything=extras.everything))
-    for trouble in filter(None, (judgement.malformed or judgement.crash, measuring and measuring.fault)):
+        show(verification_as_text(verification, proofs, order=order, everything=extras.everything))
+    for trouble in filter(None, (verification.malformed or verification.crash, measuring and measuring.fault)):
         print(trouble, file=sys.stderr, flush=True)
-    return judgement
+    return verification
 
 
-def _judge_file(
+def _verify_file(
     path: str, name: str, extras: Extras, measuring: Measuring | None
-) -> tuple[Judgement, Mapping[RecordedFinding, Proof]]:
+) -> tuple[Verification, Mapping[RecordedFinding, Proof]]:
     try:
         with _opened(path, rewindable=extras.explain) as stream:
             start = stream.tell() if extras.explain else 0
             trace = read_trace(stream, name)
             with while_reading(stream, name) as watched:
                 events = watched(trace)
-                judgement = judge(name, trace.header, events if measuring is None else measuring.follow(events, trace.header))
-            return judgement, _proofs(judgement, stream, start, on_key_of if extras.on_key else proof_of) if extras.explain else {}
+                verification = verify_trace(
+                    name, trace.header, events if measuring is None else measuring.follow(events, trace.header)
+                )
+            return verification, _proofs(
+                verification, stream, start, on_key_of if extras.on_key else proof_of
+            ) if extras.explain else {}
     except TraceError as wrong:
-        return Judgement(name, Verdict.UNKNOWN, malformed=str(wrong)), {}
+        return Verification(name, Verdict.UNKNOWN, malformed=str(wrong)), {}
 
 
 @contextmanager
@@ -184,20 +189,20 @@ def _opened(path: str, *, rewindable: bool) -> Iterator[BinaryIO]:
 
 
 def _proofs(
-    judgement: Judgement, stream: BinaryIO, start: int, shown: Callable[[Excerpt, TraceHeader], Proof]
+    verification: Verification, stream: BinaryIO, start: int, shown: Callable[[Excerpt, TraceHeader], Proof]
 ) -> Mapping[RecordedFinding, Proof]:
     """The evidence for the findings that are worth explaining, from reading the file again."""
 
     def again() -> TraceReader:
         stream.seek(start)
-        return read_trace(stream, judgement.path)
+        return read_trace(stream, verification.path)
 
-    wanted = [] if judgement.crash else list(_explained(judgement.findings))
+    wanted = [] if verification.crash else list(_explained(verification.findings))
     try:
         header = again().header
         return {excerpt.made: shown(excerpt, header) for excerpt in collect(again, wanted)}
     except Exception as fault:  # a fault of ours, or of the disk, costs the explanation and not the verdict
-        print(f"{judgement.path}: cannot explain the findings: {fault!r}; please report this with the file", file=sys.stderr)
+        print(f"{verification.path}: cannot explain the findings: {fault!r}; please report this with the file", file=sys.stderr)
         return {}
 
 

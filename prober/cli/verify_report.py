@@ -14,13 +14,13 @@ from prober.cli.findings import finding_row, one_line, printable, shortened
 from prober.cli.process import ExitCode, code_of
 from prober.cli.reorder import MeasuredOrder, order_lines, order_row
 from prober.core.findings import Finding, Status
-from prober.core.judge import RecordedFinding, Sort
+from prober.core.guarded_verifier import RecordedFinding, Sort
 from prober.core.kinds import KINDS
 from prober.core.verdict import STILL_OWED, Verdict
 from prober.evidence.evidence import Proof
 from prober.evidence.explain import explain, further_reasons, reasons_heading
-from prober.traces.judgement import Judgement
 from prober.traces.trace import FIRST_EVENT_LINE
+from prober.traces.verification import Verification
 
 WIDTH: Final = 120
 WITNESSES_SHOWN_MAX: Final = 20
@@ -37,13 +37,13 @@ LISTED: Final[Mapping[Status, str]] = {
 _GRAVITY: Final = (ExitCode.PASS, ExitCode.UNKNOWN, ExitCode.FAIL, ExitCode.MALFORMED)
 
 
-def worst_code(judgements: Iterable[Judgement]) -> ExitCode:
+def worst_code(verifications: Iterable[Verification]) -> ExitCode:
     """What the caller learns of several; of none it learns nothing."""
-    return max(map(_code_of, judgements), key=_GRAVITY.index, default=ExitCode.UNKNOWN)
+    return max(map(_code_of, verifications), key=_GRAVITY.index, default=ExitCode.UNKNOWN)
 
 
-def _code_of(judgement: Judgement) -> ExitCode:
-    return ExitCode.MALFORMED if judgement.malformed else code_of(judgement.verdict)
+def _code_of(verification: Verification) -> ExitCode:
+    return ExitCode.MALFORMED if verification.malformed else code_of(verification.verdict)
 
 
 def lines_of(finding: Finding, first: int) -> list[int]:
@@ -53,7 +53,7 @@ def lines_of(finding: Finding, first: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a judged record comes from.
+    """Where a verified record comes from.
 
     first    the number of its first event, by which witnesses are named.
     is_file  whether that is a line of a trace file; otherwise events have numbers in their run.
@@ -70,8 +70,8 @@ class Source:
 TRACE_FILE: Final = Source()
 
 
-def judgement_as_json(
-    judgement: Judgement,
+def verification_as_json(
+    verification: Verification,
     proofs: Mapping[RecordedFinding, Proof],
     source: Source = TRACE_FILE,
     order: MeasuredOrder | None = None,
@@ -82,17 +82,23 @@ def judgement_as_json(
     `order`: how the deliveries came by their numbers if that was measured. `about`: more fields, after that of the name.
     """
     row: dict[str, object] = {
-        "trace": judgement.path,
+        "trace": verification.path,
         **about,
-        "verdict": judgement.verdict.value,
-        "findings": [_finding_row(made, proofs.get(made), source) for made in judgement.findings],
-        "counters": {"events": judgement.events, **judgement.counters, "findings_omitted": sum(judgement.omitted.values())},
+        "verdict": verification.verdict.value,
+        "findings": [_finding_row(made, proofs.get(made), source) for made in verification.findings],
+        "counters": {
+            "events": verification.events,
+            **verification.counters,
+            "findings_omitted": sum(verification.omitted.values()),
+        },
     }
-    if judgement.omitted:
-        row["omitted"] = [{"kind": kind, "status": status, "count": count} for (kind, status), count in judgement.omitted.items()]
+    if verification.omitted:
+        row["omitted"] = [
+            {"kind": kind, "status": status, "count": count} for (kind, status), count in verification.omitted.items()
+        ]
     if order is not None:
         row["order"] = order_row(order)
-    if trouble := judgement.malformed or judgement.crash:
+    if trouble := verification.malformed or verification.crash:
         row["error"] = trouble
     return json.dumps(row, allow_nan=False)
 
@@ -104,8 +110,8 @@ def _finding_row(made: RecordedFinding, proof: Proof | None, source: Source) -> 
     return row
 
 
-def judgement_as_text(
-    judgement: Judgement,
+def verification_as_text(
+    verification: Verification,
     proofs: Mapping[RecordedFinding, Proof],
     source: Source = TRACE_FILE,
     order: MeasuredOrder | None = None,
@@ -117,19 +123,21 @@ def judgement_as_text(
     The first findings of each sort are printed in full and the others counted, unless `everything` is to be printed.
     """
     measured = () if order is None else order_lines(order)
-    return printable("\n".join([*_lines(judgement, proofs, source, everything=everything), *measured]))
+    return printable("\n".join([*_lines(verification, proofs, source, everything=everything), *measured]))
 
 
-def _lines(judgement: Judgement, proofs: Mapping[RecordedFinding, Proof], source: Source, *, everything: bool) -> Iterator[str]:
-    yield f"{judgement.path}: {judgement.verdict} ({_counted(judgement, source)})"
-    for sort in sorted({made.sort: None for made in judgement.findings}, key=_rank):
+def _lines(
+    verification: Verification, proofs: Mapping[RecordedFinding, Proof], source: Source, *, everything: bool
+) -> Iterator[str]:
+    yield f"{verification.path}: {verification.verdict} ({_counted(verification, source)})"
+    for sort in sorted({made.sort: None for made in verification.findings}, key=_rank):
         if sort[1] not in LISTED:
             continue
-        of_sort = [made for made in judgement.findings if made.sort == sort]
+        of_sort = [made for made in verification.findings if made.sort == sort]
         shown = of_sort if everything else of_sort[:EXAMPLES_MAX]
         for made in shown:
-            yield from _finding_lines(judgement.path, made, proofs.get(made), source)
-        yield from _more(of_sort[len(shown) :], judgement.omitted.get(sort, 0), source.wall)
+            yield from _finding_lines(verification.path, made, proofs.get(made), source)
+        yield from _more(of_sort[len(shown) :], verification.omitted.get(sort, 0), source.wall)
 
 
 def _rank(sort: Sort) -> int:
@@ -148,23 +156,27 @@ def _more(unshown: Sequence[RecordedFinding], omitted: int, wall: float | None) 
         yield f"  and {omitted:,} more of that kind, which are only counted"
 
 
-def _counted(judgement: Judgement, source: Source) -> str:
-    parts = [number_of(judgement.events, "event")]
+def _counted(verification: Verification, source: Source) -> str:
+    parts = [number_of(verification.events, "event")]
     for status, words in LISTED.items():
-        if count := sum(count for (_, counted), count in judgement.counts.items() if counted is status):
+        if count := sum(count for (_, counted), count in verification.counts.items() if counted is status):
             parts.append(number_of(count, words))
-    parts += [f"{kind} {count:,}" for (kind, status), count in judgement.counts.items() if status is Status.INFO]
-    return "; ".join(filter(None, [*parts, _remark(judgement, source)]))
+    parts += [f"{kind} {count:,}" for (kind, status), count in verification.counts.items() if status is Status.INFO]
+    return "; ".join(filter(None, [*parts, _remark(verification, source)]))
 
 
-def _remark(judgement: Judgement, source: Source) -> str:
-    if judgement.malformed:
-        return f"judged up to {'a malformed line' if source.is_file else 'damaged events'}" if judgement.events else "not readable"
-    if judgement.crash:
+def _remark(verification: Verification, source: Source) -> str:
+    if verification.malformed:
+        return (
+            f"verified up to {'a malformed line' if source.is_file else 'damaged events'}"
+            if verification.events
+            else "not readable"
+        )
+    if verification.crash:
         return "the checker failed"
-    if judgement.verdict is Verdict.PASS and not any(name.startswith("deliveries_") for name in judgement.counters):
-        return "nothing to judge: no delivery is on record"
-    return (source.why or STILL_OWED) if judgement.verdict is Verdict.UNKNOWN else ""
+    if verification.verdict is Verdict.PASS and not any(name.startswith("deliveries_") for name in verification.counters):
+        return "nothing to verify: no delivery is on record"
+    return (source.why or STILL_OWED) if verification.verdict is Verdict.UNKNOWN else ""
 
 
 def number_of(count: int, of: str) -> str:

@@ -4,8 +4,8 @@ It must *fit*: into its schedule, into one process, and into its memory. What on
 "Capacity") on a core that may be half as fast as yours. So a workload that needs more than twice as much is refused, and one that needs
 more than was measured is worth a warning.
 
-It must *count enough* for its objectives. An error budget of 0.01 % cannot be judged by ten events an hour: a single bad one would raise
-every alarm. The necessary rate is arithmetic (`slo.objectives.rate_min_per_s`); this module computes the least that a run of a probe
+It must *count enough* for its objectives. An error budget of 0.01 % cannot be evaluated with ten events an hour: a single bad one would
+raise every alarm. The necessary rate is arithmetic (`slo.objectives.rate_min_per_s`); this module computes the least that a run of a probe
 counts. Time is counted in minutes, whatever the schedule. The rate is that of one target seen from one vantage, since that is what an alert
 sees.
 """
@@ -31,7 +31,7 @@ from prober.slo.indicators import MEANINGS, SLICE_S, Indicator, Unit
 from prober.slo.objectives import HOUR_S, Objective, rate_min_per_s
 
 MESSAGES_PER_S: Final[Mapping[Vantage, int]] = MappingProxyType({Vantage.WIRE: 20_000, Vantage.LIBRARY: 3_500})
-"""What one process publishes, receives and judges, at the most that was measured."""
+"""What one process publishes, receives and verifies, at the most that was measured."""
 HEADROOM: Final = 2
 """How much faster than that a machine may be."""
 ACT_MAX_S: Final = 300.0
@@ -109,7 +109,7 @@ def capacity_problems(targets: Iterable[TargetSettings], shared: bool) -> Iterat
     share = busy_share(targets)
     if share > HEADROOM and not shared:
         text = (
-            f"all probes together need about {ceil(share / HEADROOM)} probers: one publishes and judges at most "
+            f"all probes together need about {ceil(share / HEADROOM)} probers: one publishes and verifies at most "
             f"{HEADROOM * MESSAGES_PER_S[Vantage.WIRE]:,} messages a second at the wire, {HEADROOM * MESSAGES_PER_S[Vantage.LIBRARY]:,} "
             "through the library. Run them less often or with fewer messages, or let several probers share them (sharding.group)"
         )

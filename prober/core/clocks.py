@@ -114,7 +114,7 @@ class Clocks:
 
     # --- clocks --------------------------------------------------------------------------------------------------------------
 
-    def judge(self, key: KeyClock, wait: Wait, now: float, *, firm: bool) -> Verdict:
+    def decide(self, key: KeyClock, wait: Wait, now: float, *, firm: bool) -> Verdict:
         """Whether the service could deliver for longer than the deadline; `firm`: not counting while other keys may be in the way."""
         seconds = wait.seconds + self._subscription.rules.clock_error_s
         if now - wait.since_t <= seconds:

@@ -87,7 +87,7 @@ class Counts:
     nacks: int = 0
     numberings: int = 0
     numbers_repeated: int = 0
-    numbers_unjudged: int = 0
+    numbers_unverified: int = 0
     publisher_duplicates: int = 0
     publishes_abandoned: int = 0
     publishes_confirmed: int = 0

@@ -1,7 +1,7 @@
 """All subscriptions see one log: ORDER_DIVERGENCE (docs/model.md, section 12).
 
 Two subscriptions of a key are compared by region, as far as both logs are final. As long as both have the same record next, that is all.
-Otherwise each record that both have is looked at (`Comparison._judge`): a record that provably precedes it on one subscription must not
+Otherwise each record that both have is looked at (`Comparison._verify`): a record that provably precedes it on one subscription must not
 be missing before it on the other. Inside a group of joined positions any order may be the true one, so no record of the group provably
 precedes another one of it.
 
@@ -116,7 +116,7 @@ class Comparison:
             other = second if side is first else first
             beside = _find(side, side.looked_at, other)
             if beside:
-                self._judge(*((side.looked_at, beside) if side is first else (beside, side.looked_at)))
+                self._verify(*((side.looked_at, beside) if side is first else (beside, side.looked_at)))
 
     def _go_together(self) -> None:
         """As long as both have the same record next."""
@@ -139,13 +139,13 @@ class Comparison:
             return None
         return min(waiting, key=lambda side: side.log.number(side.looked_at + 1))
 
-    def _judge(self, at: int, beside: int) -> None:
+    def _verify(self, at: int, beside: int) -> None:
         """Both have a record: the one at `at`, the other at `beside`."""
         first, second = self.sides
         if (first.log.flags_at(at) | second.log.flags_at(beside)) & UNCERTAIN:
             return
         if at <= first.base or beside <= second.base:
-            self._judge_behind(at, beside)
+            self._verify_behind(at, beside)
             return
         excerpt = not (first.base or second.base) and first.checker.group.is_excerpt
         if excerpt or not (first.is_known_upto(at) and second.is_known_upto(beside)):
@@ -160,7 +160,7 @@ class Comparison:
         elif _same_records(first, at, second, beside):
             self._move(first.log.high(at), second.log.high(beside))
 
-    def _judge_behind(self, at: int, beside: int) -> None:
+    def _verify_behind(self, at: int, beside: int) -> None:
         """One of them received late what the other had before a record that both have, and that was excused then."""
         first, second = self.sides
         both = at <= first.base and beside <= second.base

@@ -1,7 +1,7 @@
 """How much work may go into the order of one window of deliveries: so the cost of a history is bounded, whatever the service does.
 
-Who judges while events come, judges between two of them: a search delays everything else in the process. So the windows of a history share
-what they spend beyond a few sends for each delivery, and one event never takes longer than `CREDIT_MAX` sends (a second, about).
+Verification while events arrive happens between two of them: a search delays everything else in the process. So the windows of a history
+share what they spend beyond a few sends for each delivery, and one event never takes longer than `CREDIT_MAX` sends (a second, about).
 """
 
 from __future__ import annotations

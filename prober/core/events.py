@@ -15,7 +15,7 @@ request. A *subscriber* is what owns sessions: the `client_id` of streaming pull
 client id); for pull and push every session is its own subscriber.
 
 mypy proves that no code changes an event. `frozen=True` would also check that at run time, and would assign each field through
-`object.__setattr__`: an event would take five times as long to make, which is longer than to judge it (docs/performance.md).
+`object.__setattr__`: an event would take five times as long to make, which is longer than to verify it (docs/performance.md).
 """
 
 from __future__ import annotations

@@ -311,7 +311,7 @@ def earliest_release(rules: Rules, held: Delivery, newest: Delivery | None = Non
 class Grace:
     """A time in which the record does not tell what happened: a control operation that settles, or a hole. Its limits hold by any clock.
 
-    start_t, until_t    what was sent between them is not judged.
+    start_t, until_t    what was sent between them is not verified.
     begun_t     what was known before became uncertain.
     published_t         what was published up to then may have been delivered, or passed over, unseen.
     shown_t             the earliest that something was provably sent behind a hole.

@@ -64,7 +64,7 @@ class Holds:
     """Deliveries of one key that may be outstanding, see the head of this file.
 
     unacked     the last delivery of each record that was never acknowledged, and whose redelivery is pending: the oldest first.
-    others      what is outstanding besides: it was acknowledged before, or is not judged.
+    others      what is outstanding besides: it was acknowledged before, or is not verified.
     touched_t   when something of it was sent, or its lease changed.
     """
 

@@ -30,7 +30,7 @@ def record_of(one: Delivery) -> Facts:
     return {"seq": one.seq, "epoch": one.epoch, "message_id": one.event.message_id}
 
 
-def judge_content(key: KeyChecker, one: Delivery, event: Delivered) -> None:
+def verify_content(key: KeyChecker, one: Delivery, event: Delivered) -> None:
     """Reports what the recorder found in the message itself."""
     if event.defect is not None:
         key.collector.violation(Kind.ID_CONFLICT, one.t, (one.number,), {**record_of(one), "defect": event.defect})
@@ -40,7 +40,7 @@ def judge_content(key: KeyChecker, one: Delivery, event: Delivered) -> None:
         key.collector.violation(Kind.FILTER_LEAK, one.t, (one.number,), record_of(one), doubt)
 
 
-def judge_identity(key: KeyChecker, one: Delivery) -> bool:
+def verify_identity(key: KeyChecker, one: Delivery) -> bool:
     """L5: a message id stands for one message; False if it came as another one before."""
     before = _known_as(key, one.token, one.older)
     if before is None or before[:2] == (one.seq, one.epoch):
@@ -59,17 +59,17 @@ def _known_as(key: KeyChecker, token: int, older: Delivery | None) -> tuple[int,
     return None if older is None else (older.seq, older.epoch, older.number)
 
 
-def judge_again(key: KeyChecker, lane: Lane, one: Delivery, position: int) -> None:
+def verify_repetition(key: KeyChecker, lane: Lane, one: Delivery, position: int) -> None:
     """A record that is delivered again: it is the same message, and with exactly-once delivery its acknowledgement was not confirmed."""
     log = lane.log
     if log.seq(position) != one.seq or log.epoch(position) != one.epoch:
         facts: Facts = {**record_of(one), "first_seq": log.seq(position), "first_epoch": log.epoch(position)}
         key.collector.violation(Kind.ID_CONFLICT, one.t, (log.number(position), one.number), facts)
     if key.rules.exactly_once:
-        _judge_confirmed(key, lane, one, position)
+        _verify_confirmed(key, lane, one, position)
 
 
-def _judge_confirmed(key: KeyChecker, lane: Lane | None, one: Delivery, position: int) -> None:
+def _verify_confirmed(key: KeyChecker, lane: Lane | None, one: Delivery, position: int) -> None:
     """9: no redelivery after a confirmed acknowledgement; `lane` is None if the position was forgotten."""
     confirmation = key.confirmations.get(one.token)
     if confirmation is None or (confirmation.stamp and one.stamp and confirmation.stamp != one.stamp):
@@ -161,12 +161,12 @@ def note_confirmation(key: KeyChecker, event: AckConfirmed, number: int) -> None
             key.subscription.chances.confirmed.add(event.t)
 
 
-def judge_origin(key: KeyChecker, one: Delivery, publication: Publication | None, *, forgotten: bool) -> bool:
+def verify_origin(key: KeyChecker, one: Delivery, publication: Publication | None, *, forgotten: bool) -> bool:
     """L1: whether a record that comes for the first time, unless that is `forgotten`, cannot stem from the recorded publishes."""
     if forgotten and key.rules.exactly_once:
-        _judge_confirmed(key, None, one, 0)
+        _verify_confirmed(key, None, one, 0)
     if publication is None:
-        return _judge_unknown(key, one, forgotten=forgotten)
+        return _verify_unknown(key, one, forgotten=forgotten)
     if publication.failed:
         numbers = (publication.invoked_number, one.number)
         key.collector.violation(Kind.GHOST, one.t, numbers, record_of(one), reasons=(ALL_FAILED,))
@@ -177,11 +177,11 @@ def judge_origin(key: KeyChecker, one: Delivery, publication: Publication | None
         witnesses = (named.invoked_number, named.confirmed_number, one.number)
         key.collector.violation(Kind.ID_CONFLICT, one.t, witnesses, facts)
     if not forgotten and (publication.early_on(key.subscription.index) or publication.token not in (None, one.token)):
-        judge_duplicate(key, one, publication)
+        verify_duplicate(key, one, publication)
     return False
 
 
-def _judge_unknown(key: KeyChecker, one: Delivery, *, forgotten: bool) -> bool:
+def _verify_unknown(key: KeyChecker, one: Delivery, *, forgotten: bool) -> bool:
     """A record whose publication is settled, or was never made."""
     epoch = key.group.epochs.get(one.epoch)
     if epoch is None:
@@ -208,7 +208,7 @@ def _was_delivered_since(one: Delivery, t: float) -> bool:
     return any(older.stamp == one.stamp and older.t >= t for older in deliveries_of(one.older))
 
 
-def judge_duplicate(key: KeyChecker, one: Delivery, publication: Publication) -> None:
+def verify_duplicate(key: KeyChecker, one: Delivery, publication: Publication) -> None:
     """A further record of a sequence number: a violation only where every attempt is on record and there are fewer."""
     known = {early.token for early in publication.early_on(key.subscription.index)} | {publication.token, one.token}
     records = len(known - {None})
@@ -228,7 +228,7 @@ def _file_duplicate(key: KeyChecker, one: Delivery, *, certain: bool) -> None:
     file(Kind.LATE_DUP if late else Kind.PUBLISHER_DUP, one.t, (one.number,), record_of(one))
 
 
-def judge_confirmation(key: KeyChecker, publication: Publication, t: float) -> None:
+def verify_confirmation(key: KeyChecker, publication: Publication, t: float) -> None:
     """A confirmation must not name the id of a message that was delivered as another one."""
     assert publication.token is not None
     before = _known_as(key, publication.token, key.live.get(publication.token))
@@ -240,7 +240,7 @@ def judge_confirmation(key: KeyChecker, publication: Publication, t: float) -> N
     key.collector.violation(Kind.ID_CONFLICT, t, witnesses, facts)
 
 
-def judge_failure(key: KeyChecker, publication: Publication, t: float, number: int) -> None:
+def verify_failure(key: KeyChecker, publication: Publication, t: float, number: int) -> None:
     """A definite failure: nothing of it may have been delivered."""
     if not publication.failed:
         return

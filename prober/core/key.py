@@ -32,7 +32,7 @@ class KeyChecker:
 
     live        the last delivery of each message id to which an answer may come, or came not long ago.
     lanes       the regions that the key was published in.
-    numbers     judges messages of other publishers, if their publishes are not on record.
+    numbers     verifies messages of other publishers, if their publishes are not on record.
     adopts      whether the baseline is still to be adopted.
     baseline    the first delivery, if no earlier copy of its record can have come before the subscription was there.
     baseline_t  what was invoked up to then may have been published before the subscription was there.
@@ -91,7 +91,7 @@ class KeyChecker:
         """A message was delivered."""
         one, subscription = self._arrived(event, number), self.subscription
         if event.defect is not None or not event.matches_filter or self.rules.excludes(one.seq):
-            integrity.judge_content(self, one, event)
+            integrity.verify_content(self, one, event)
         if subscription.graces:
             subscription.showed(one)
         if self.adopts:
@@ -154,7 +154,7 @@ class KeyChecker:
         if publication is not None and publication.token == one.token and not publication.received >> index & 1:
             lane = self.lane(publication.region)
             may_be_known = one.older is not None or len(self.lanes) > 1 or lane.log.may_have(one.token)
-            if may_be_known and not integrity.judge_identity(self, one):
+            if may_be_known and not integrity.verify_identity(self, one):
                 return None, 0
             self._receive(lane, one)
             return lane, lane.position_of(one)
@@ -178,7 +178,7 @@ class KeyChecker:
         publication.epoch.settle(publication, self.group.everybody)
         self.collector.count_first_delivery(recorded=True)
         if publication.early:
-            integrity.judge_duplicate(self, one, publication)
+            integrity.verify_duplicate(self, one, publication)
         if lane.log.frontier > 0 and one.older is None and self.group.key:
             self.counts.chances_order += 1
 
@@ -197,7 +197,7 @@ class KeyChecker:
         lane.opportunities.came_again(one)
         position = lane.position_of(one)
         if position:
-            integrity.judge_again(self, lane, one, position)
+            integrity.verify_repetition(self, lane, one, position)
             self.counts.redeliveries_of_acked += lane.log.flagged(position, ACKED)
         elif any(0 < older.position <= lane.log.floor for older in deliveries_of(one.older) if older.stamp == one.stamp):
             self.counts.deliveries_unplaced += 1
@@ -208,7 +208,7 @@ class KeyChecker:
         """A record that is not known to be a primary comes for the first time."""
         if publication is None and self.numbers is not None and one.epoch not in self.group.epochs:
             return self._first_of_others(one, self.numbers)
-        if one.older is not None and not integrity.judge_identity(self, one):
+        if one.older is not None and not integrity.verify_identity(self, one):
             return None
         if self._is_foreign(one, publication):
             self.counts.deliveries_foreign += 1
@@ -216,7 +216,7 @@ class KeyChecker:
             return None
         one.copy = self._is_copy(one, publication)
         forgotten = self._may_be_forgotten(one, publication) or self.rules.excludes(one.seq)  # 6.4: it has no place in the log
-        if integrity.judge_origin(self, one, publication, forgotten=forgotten) or forgotten:
+        if integrity.verify_origin(self, one, publication, forgotten=forgotten) or forgotten:
             self.counts.deliveries_unplaced += 1
             return None
         one.first = True
@@ -322,7 +322,7 @@ class KeyChecker:
         if self.liveness.due_t == inf:
             self.liveness.confirmed(t)
         if came is not None or len(self.lanes) > 1 or lane.log.may_have(token):
-            integrity.judge_confirmation(self, publication, t)
+            integrity.verify_confirmation(self, publication, t)
 
     def evict(self, epoch: Epoch) -> None:
         """An epoch was forgotten."""
@@ -384,7 +384,7 @@ class KeyChecker:
     def end(self, t: float) -> None:
         """Nothing comes any more, and what is overdue at `t` is so."""
         self.wake(inf)
-        self.liveness.judge(t, t)
+        self.liveness.verify(t, t)
 
     def stop(self, t: float) -> None:
         """The record stopped at `t`: decides what nothing after it can explain."""

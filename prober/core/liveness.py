@@ -188,9 +188,9 @@ class Liveness:
     def wake(self, now: float) -> None:
         """Tells what is overdue before `now`, but for what the end of a stream, if that was not noticed yet, may explain."""
         if self.due_t < now:
-            self.judge(now - self._margin_s, now)
+            self.verify(now - self._margin_s, now)
 
-    def judge(self, now: float, seen_t: float) -> None:
+    def verify(self, now: float, seen_t: float) -> None:
         """Tells what is overdue at `now`. Events were seen until `seen_t`."""
         self.clock.holds.tidy(now)
         if self._key.subscription.first_seen_t == inf:
@@ -203,13 +203,13 @@ class Liveness:
         least_s = max(min(left, default=inf), self._shortest_s * PATIENCE, 1e-3)
         self.due_t = max(now + least_s + self._margin_s, seen_t + 1e-3) if left else inf
 
-    def _judge(self, kind: Kind, what: object, wait: Wait, now: float, doubt: str) -> tuple[Verdict, str]:
+    def _decide(self, kind: Kind, what: object, wait: Wait, now: float, doubt: str) -> tuple[Verdict, str]:
         """The verdict of a clock, and why it is no proof: after a finding in doubt only the proof is reported."""
         clocks, once = self._key.subscription.clocks, (kind, what, HELD_ELSEWHERE)
-        verdict = clocks.judge(self.clock, wait, now, firm=not doubt)
+        verdict = clocks.decide(self.clock, wait, now, firm=not doubt)
         if doubt or verdict.passed_t < inf or once in self._told or once in self._told_lost:
             return verdict, doubt
-        in_doubt = clocks.judge(self.clock, wait, now, firm=False)
+        in_doubt = clocks.decide(self.clock, wait, now, firm=False)
         if in_doubt.passed_t < inf:
             if kind is Kind.LOST_OVERTAKEN:
                 self._told_lost |= {once}
@@ -248,7 +248,7 @@ class Liveness:
     def _undelivered(self, now: float) -> Iterator[float]:
         """STUCK. Yields when to look again, from now on."""
         deadline_s = self._key.rules.delivery_deadline_s
-        oldest = list(islice(self._judged(now), OLDEST))
+        oldest = list(islice(self._verified(now), OLDEST))
         if not oldest:
             return
         if Kind.STUCK in self._told:
@@ -257,19 +257,19 @@ class Liveness:
         first, known_t = min(oldest, key=lambda one: one[1])
         wait = Wait(max(known_t, self.clock.last_t), deadline_s, first.invoked_t)
         until_t, unseen = self._expires(first.invoked_t, now), removed_unseen(self._key.subscription, first, now)
-        verdict, doubt = self._judge(Kind.STUCK, None, wait, until_t, unseen)
+        verdict, doubt = self._decide(Kind.STUCK, None, wait, until_t, unseen)
         if verdict.passed_t < inf:
-            pending = [one for one, t in self._judged(now) if t <= verdict.passed_t]
+            pending = [one for one, t in self._verified(now) if t <= verdict.passed_t]
             overdue.stuck(self._key, first, pending, wait, verdict.passed_t, doubt)
             if doubt != HELD_ELSEWHERE:
                 self._told |= {Kind.STUCK}
         yield verdict.left_s or deadline_s
 
-    def _judged(self, now: float) -> Iterator[tuple[Publication, float]]:
+    def _verified(self, now: float) -> Iterator[tuple[Publication, float]]:
         """Pending messages that can be overdue, the oldest first."""
-        return (one for one in self._pending() if self._is_judged(*one, now))
+        return (one for one in self._pending() if self._is_verified(*one, now))
 
-    def _is_judged(self, publication: Publication, t: float, now: float) -> bool:
+    def _is_verified(self, publication: Publication, t: float, now: float) -> bool:
         """Whether a message can be overdue before it is too old."""
         until_t = self._expires(publication.invoked_t, now)
         return until_t == now or until_t - max(t, self.clock.last_t) > self._key.rules.delivery_deadline_s
@@ -284,7 +284,7 @@ class Liveness:
                 wait = Wait(max(by.t, publication.confirmed_t), self._key.rules.delivery_deadline_s, publication.invoked_t)
                 unseen = removed_unseen(self._key.subscription, publication, now)
                 until_t = self._expires(publication.invoked_t, now)
-                verdict, doubt = self._judge(Kind.LOST_OVERTAKEN, publication, wait, until_t, unseen)
+                verdict, doubt = self._decide(Kind.LOST_OVERTAKEN, publication, wait, until_t, unseen)
                 if verdict.passed_t < inf:
                     overdue.lost(self._key, publication, by, wait, verdict.passed_t, doubt)
                 if verdict.passed_t < inf and doubt != HELD_ELSEWHERE:
@@ -303,7 +303,7 @@ class Liveness:
             log = run.lane.log
             wait = Wait(max(self.clock.last_t, run.since_t), rules.stall_deadline_s, log.invoked_t(run.target))
             until_t = min(self._expires(log.invoked_t(one), now) for one in range(run.reached + 1, run.target + 1))
-            verdict, doubt = self._judge(Kind.REDELIVERY_STALL, run.lane, wait, until_t, self._runs.doubt_of(run, now))
+            verdict, doubt = self._decide(Kind.REDELIVERY_STALL, run.lane, wait, until_t, self._runs.doubt_of(run, now))
             if verdict.passed_t < inf:
                 facts = overdue.target(self._key, run) | overdue.times(wait, verdict.passed_t)
                 witnesses = (run.number, self.last_number, log.number(run.target))
@@ -331,7 +331,7 @@ class Liveness:
             is_early = wait.since_t >= early.get(doubt, inf) and not self._key.rules.retry_backoff_max_s
             if is_early or (until_t < now and until_t - wait.since_t <= deadline_s):
                 continue
-            verdict, why = self._judge(Kind.UNACKED_STALL, wait.since_t, wait, until_t, doubt)
+            verdict, why = self._decide(Kind.UNACKED_STALL, wait.since_t, wait, until_t, doubt)
             if verdict.passed_t < inf:
                 found_by_doubt.setdefault(why, []).append((one, wait, verdict.passed_t))
             else:

@@ -49,7 +49,7 @@ def reasons_of(subscription: Subscription, clock: KeyClock, wait: Wait, passed_t
 
 
 def stuck(key: KeyChecker, first: Publication, pending: list[Publication], wait: Wait, passed_t: float, doubt: str) -> None:
-    """STUCK: of the pending messages, `first` was judged."""
+    """STUCK: of the pending messages, `first` was verified."""
     shown = [first, *(one for one in pending if one is not first)][:SEQS_SHOWN]
     facts = seqs(key, shown, len(pending)) | times(wait, passed_t)
     witnesses = (first.invoked_number, first.confirmed_number, key.liveness.last_number)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EPOCHS_KEPT: Final = 64
 """Epochs per key; beyond that the one idle longest is forgotten, and its messages count as foreign."""
 OPEN_KEPT: Final = 65_536
-"""Unsettled publications per epoch; beyond that the oldest are forgotten and no longer judged."""
+"""Unsettled publications per epoch; beyond that the oldest are forgotten and no longer verified."""
 UNLIMITED: Final = 1 << 62
 """The size of a message whose size was not recorded, in bytes: it uses up any flow control."""
 EXCEPTIONS_KEPT: Final = 64

@@ -37,7 +37,7 @@ class Rules:
     close_detection_max_s   Delta_close: how long a dead stream may look open to the client.
     exactly_once            the subscription has exactly-once delivery.
     dead_letter_max_attempts    the dead-letter policy's limit, 0 without a policy.
-    window                  learned positions kept per key; what leaves it can no longer be judged.
+    window                  learned positions kept per key; what leaves it can no longer be verified.
     delivery_deadline_s     how long an accepted message may stay undelivered while its key stands still.
     stall_deadline_s        the same for a redelivery run that stopped.
     unacked_deadline_s      the same for a message whose lease is over or that was nacked.
@@ -56,7 +56,7 @@ class Rules:
     one_publish_region      False: the endpoint does not prove that all messages of a key are published in one region.
     republish_max_s         how long after a message its publisher may try it again, as far as its publishes are not on record.
     redelivery_promised     False: single messages may be redelivered, to any subscriber, as other brokers than Pub/Sub do; the checker
-                            judges only the order of first deliveries.
+                            verifies only the order of first deliveries.
     keys_max                keys remembered, 0 for all: beyond it, those seen least recently are forgotten, and may come as new ones.
     """
 

@@ -229,7 +229,7 @@ class Subscription:
         return grace
 
     def grace_of(self, one: Delivery) -> Grace | None:
-        """The grace period in which a delivery may have been sent: it is not judged (section 10)."""
+        """The grace period in which a delivery may have been sent: it is not verified (section 10)."""
         for grace in reversed(self.graces):
             if grace.is_hole:
                 before = one.t <= grace.until_t

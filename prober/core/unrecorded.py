@@ -25,7 +25,7 @@ If the subscription is older than the record, what was published before the firs
 
 Memory is bounded: `NUMBERINGS_KEPT` numberings per key, of which the one idle longest is forgotten, and in each `GAPS_KEPT` runs of missing
 numbers. A numbering that is forgotten, or idle for `Rules.idle_after_s`, restarts with the next number. Numbers that the checker can no
-longer decide about are counted as `numbers_unjudged`.
+longer decide about are counted as `numbers_unverified`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 NUMBERINGS_KEPT: Final = 16
 GAPS_KEPT: Final = 64
 HELD_MAX: Final = 64
-"""Pairs on hold per key; no more are judged beyond that."""
+"""Pairs on hold per key; no more are verified beyond that."""
 
 SAME_TIME: Final = "both have the same publish time, so nothing shows whether the publisher or the service exchanged them"
 NO_TIME: Final = "their publish times are not known, so nothing shows whether the publisher or the service exchanged them"
@@ -111,7 +111,7 @@ class Numbering:
 
 
 class NumbersCheck:
-    """Judges the numbers of first deliveries of one key; see the head of this file.
+    """Verifies the numbers of first deliveries of one key; see the head of this file.
 
     The publishes of these messages are not on record.
     """
@@ -134,7 +134,7 @@ class NumbersCheck:
         return min((held.due_t for held in self._held), default=inf)
 
     def came(self, one: Delivery, *, forgot: bool) -> bool:
-        """A record that is not known came: judges its number; whether it has a place in the log, behind all that came before.
+        """A record that is not known came: verifies its number; whether it has a place in the log, behind all that came before.
 
         forgot      whether any position of the key was forgotten, so that it may have come before.
         """
@@ -142,7 +142,7 @@ class NumbersCheck:
         is_newest = self._is_newest(one, stored)
         placed = is_newest if adopted else not forgot or is_newest or self._is_new(one)
         if placed or (not forgot and not self._is_older(one, stored)):
-            self._judge(one, stored)
+            self._verify(one, stored)
         return placed
 
     def _is_newest(self, one: Delivery, stored: PublishTime | None) -> bool:
@@ -167,8 +167,8 @@ class NumbersCheck:
             self._first = max(self._first, stored)
         return stored < self._first
 
-    def _judge(self, one: Delivery, stored: PublishTime | None) -> None:
-        """Judge the number of a record received for the first time.
+    def _verify(self, one: Delivery, stored: PublishTime | None) -> None:
+        """Verify the number of a record received for the first time.
 
         A record without a number proves nothing.
         """
@@ -188,7 +188,7 @@ class NumbersCheck:
             self._decide(one.epoch)
             numbering.jump(one)
         elif not numbering.knows(one.seq):
-            counts.numbers_unjudged += 1
+            counts.numbers_unverified += 1
         elif (ahead := numbering.overtaker(one.seq)) is not None:
             self._hold(Held(one.t + self._collector.rules.republish_max_s, one, ahead))
         else:
@@ -204,7 +204,7 @@ class NumbersCheck:
 
     def forget(self) -> None:
         """Restart every numbering, after a hole in the record or a control operation."""
-        self._collector.counts.numbers_unjudged += len(self._held)
+        self._collector.counts.numbers_unverified += len(self._held)
         self._held = ()
         self._numberings = None
 
@@ -230,7 +230,7 @@ class NumbersCheck:
         if len(self._held) < HELD_MAX:
             self._held += (held,)
         else:
-            self._collector.counts.numbers_unjudged += 1
+            self._collector.counts.numbers_unverified += 1
 
     def _excuse(self, one: Delivery) -> None:
         """Drop the reorderings that the repetition of a number explains.
@@ -263,7 +263,7 @@ class NumbersCheck:
             reasons = () if doubt else (STORED_IN_ORDER, *_not_sent_in_order(collector.rules, ahead, late), NOT_REPUBLISHED)
             collector.violation(Kind.DELIVERED_OUT_OF_ORDER, late.t, witnesses, facts, doubt, reasons)
         else:
-            collector.counts.numbers_unjudged += 1
+            collector.counts.numbers_unverified += 1
 
     def _doubt(self, late: PublishTime | None, ahead: PublishTime | None) -> str:
         if late is None or ahead is None:

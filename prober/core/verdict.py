@@ -22,7 +22,7 @@ class Verdict(StrEnum):
 
 
 def verdict_of(*, failed: bool, owed: bool) -> Verdict:
-    """The verdict of one judged history.
+    """The verdict of one verified history.
 
     failed  a finding of status violation or liveness was made: the service violated a guarantee, whatever else is unknown.
     owed    an accepted message is still pending.

@@ -49,7 +49,7 @@ _TAKEN_AHEAD = (PublishInvoked, Published, PublishFailed, PublishUnknown, Publis
 
 
 class Verifier:
-    """Judges a topic: any number of keys on any number of subscriptions. Event numbers count from 1 in the order of `observe`."""
+    """Verifies a topic: any number of keys on any number of subscriptions. Event numbers count from 1 in the order of `observe`."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class Verifier:
 
     @property
     def work(self) -> int:
-        """The cost of judging so far, in events: a send that is looked at in a search for an order costs about as much as two."""
+        """The cost of verification so far, in events: a send that is looked at in a search for an order costs about as much as two."""
         return self._observed + SEND_COST * self._counts.sends
 
     @property
@@ -203,7 +203,7 @@ class Verifier:
         if publication is not None:
             publication.end(event.generation, failed=True)
             for checker in group.checkers:
-                integrity.judge_failure(checker, publication, event.t, self._number)
+                integrity.verify_failure(checker, publication, event.t, self._number)
 
     def _unknown(self, event: PublishUnknown) -> None:
         self._counts.publishes_unknown += 1

@@ -167,7 +167,7 @@ class Drill:
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(exercise.carry_out())
             following = tasks.create_task(self._follow(exercise, running, decided))
-        finding, followed = self._judge(exercise, running.result()), following.result()
+        finding, followed = self._verify(exercise, running.result()), following.result()
         return (finding, *(self._step(name, finding, followed) for name in StepName if name is not StepName.FINDING))
 
     async def _look_around(self) -> dict[StepName, Step]:
@@ -210,7 +210,7 @@ class Drill:
             return Step(name, Verdict.UNKNOWN, note=_NOT_FOLLOWED[name], followed=False)
         return followed.get(name, Step(name, Verdict.UNKNOWN, note=f"nothing to follow, since {finding.note}"))
 
-    def _judge(self, exercise: Exercise, result: RunResult) -> Step:
+    def _verify(self, exercise: Exercise, result: RunResult) -> Step:
         """The first step: whether what was announced was found, and nothing else."""
         name, announced, undecided = StepName.FINDING, self._plan.announced, f"the run is undecided: {result.reason}"
         if exercise.astray:

@@ -14,7 +14,7 @@ from typing import Final
 
 from prober.core.events import Closed, Ended, Event, Opened
 from prober.core.findings import Finding, Kind
-from prober.core.judge import RecordedFinding
+from prober.core.guarded_verifier import RecordedFinding
 from prober.core.kinds import KINDS
 from prober.evidence.diagram.text import EVENTS_MAX, diagram_as_text
 from prober.evidence.minimise import Asked, Minimal, Numbered, OfSession, Origins, concerns, minimise

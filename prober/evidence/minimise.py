@@ -253,7 +253,7 @@ def minimise(
     best = _ddmin(likely, trial)
     complete, trial.late = not trial.spent, _never
     shown = _with_evidence(start, best, trial, one_by_one=complete)
-    trial.runs_left, trial.work_left = 1, len(shown)  # outside the budget: the returned history is always judged again
+    trial.runs_left, trial.work_left = 1, len(shown)  # outside the budget: the returned history is always verified again
     proof = trial.proof(shown)
     needed = {number for number, _ in best}
     evidence = frozenset(number for number, _ in shown if number not in needed)

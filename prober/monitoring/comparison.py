@@ -174,11 +174,11 @@ def _snapshot(told: list[OwnSubscriptionStatus], now: float) -> OwnSubscriptionS
     status = OwnSubscriptionStatus(
         newest.name, newest.target, newest.late_after_s, newest.read_at, newest.failure, newest.reading, prober
     )
-    late, sentence = _judged(status, now)
+    late, sentence = _decided(status, now)
     return OwnSubscriptionSnapshot(status, late, sentence)
 
 
-def _judged(status: OwnSubscriptionStatus, now: float) -> tuple[Late, str]:
+def _decided(status: OwnSubscriptionStatus, now: float) -> tuple[Late, str]:
     yours, why = _yours(status, now)
     prober = status.prober
     if yours is Side.UNKNOWN or prober.side is Side.UNKNOWN:

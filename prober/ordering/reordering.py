@@ -62,7 +62,7 @@ class ArrivalKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredArrival:
-    """One arrival, judged.
+    """One arrival, measured.
 
     i       arrival position from 1; None if it takes no part.
     extent  reordering extent in messages; None unless reordered.
@@ -239,8 +239,8 @@ class ReorderMeter:
         self._run_squares = 0
 
     def observe(self, seq: int, t: float | None = None) -> MeasuredArrival:
-        """Judge the next arrival; `t` is its arrival time in seconds, for the late time only. Never raises."""
-        arrival = self._judge(seq, t)
+        """Measure the next arrival; `t` is its arrival time in seconds, for the late time only. Never raises."""
+        arrival = self._measure(seq, t)
         self._kinds[arrival.kind] += 1
         return arrival
 
@@ -266,7 +266,7 @@ class ReorderMeter:
             runs=FreeRuns(x=reordered, a=in_order, p=in_order + reordered, q=self._run_squares),
         )
 
-    def _judge(self, seq: int, t: float | None) -> MeasuredArrival:
+    def _measure(self, seq: int, t: float | None) -> MeasuredArrival:
         expected = self._next_expected
         if seq < self._lowest:
             return MeasuredArrival(seq, ArrivalKind.BEFORE_START)

@@ -11,12 +11,12 @@ In some runs every other key *rests* after its first burst: all of it is acknowl
 provably been applied. Meanwhile subscribers leave. Only such a key is known to be idle; a moment after an acknowledgement that is unknown.
 
 At the wire one of the subscribers that stay allows few outstanding messages (`Allowance`), which must not slow down the others. How far the
-service keeps to that is counted and never judged. While as many messages are unacknowledged as a stream allows, "the server stops sending
+service keeps to that is counted and never verified. While as many messages are unacknowledged as a stream allows, "the server stops sending
 more messages" (reference, StreamingPullRequest, `max_outstanding_messages`). What was acknowledged is not outstanding from the moment at
 which that was sent on, so the count is rather too low. More messages than allowed are not reported as a violation: when the service
 restarts a key elsewhere, it no longer counts the messages held here, and the probe may see that later or never.
 
-How soon a subscriber that joins has keys is measured and never judged, for keys need not move to it.
+How soon a subscriber that joins has keys is measured and never verified, for keys need not move to it.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from typing import Final
 from prober.brokers.base import BrokerSession, Received
 from prober.probes.context import ProbeContext, comes_within
 from prober.probes.payload import Stamp
-from prober.probes.unjudged import UnjudgedTap
+from prober.probes.unverified import UnverifiedTap
 from prober.slo.figures import Figure
 
 BACKOFF: Final = "backoff"
@@ -49,7 +49,7 @@ def early_ratio(waits_s: Sequence[float]) -> float:
     return sum(wait_s < MINIMUM_S * (1.0 - TOLERANCE) for wait_s in waits_s) / len(waits_s)
 
 
-class BackoffTap(UnjudgedTap):
+class BackoffTap(UnverifiedTap):
     """Nacks the last message of each key and measures the waits; acknowledges the others. For one subscriber, on the event loop."""
 
     def __init__(self, context: ProbeContext, last: Mapping[str, int]) -> None:

@@ -1,7 +1,7 @@
 """`control_group`: what order costs, and what it buys, on one topic with two subscriptions that differ in nothing else.
 
 Bursts are published on keys; both subscriptions are consumed in the same way, everything is acknowledged at once. The ordered one is
-judged like any other. The other one guarantees no order, so it is not judged; its deliveries are measured. Beside each burst the
+verified like any other. The other one guarantees no order, so it is not verified; its deliveries are measured. Beside each burst the
 same is published without a key: what a key costs the publisher is the difference between the two requests (`paired_publishing`).
 
 *Price.* Each message comes on both, so it is a pair. How much later it came on the ordered one is averaged over each burst, since the
@@ -37,7 +37,7 @@ from prober.probes.experiment import (
 )
 from prober.probes.paired_publishing import PairedPublishing
 from prober.probes.payload import Stamp
-from prober.probes.unjudged import UnjudgedTap
+from prober.probes.unverified import UnverifiedTap
 from prober.slo.confidence import Difference, mean_difference, share_difference
 from prober.slo.figures import Figure
 
@@ -166,7 +166,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
     twins = _Twins(context)
     for _ in range(workload.subscribers):
         await context.subscribe(twins.decide)
-        await context.attach(UnjudgedTap(context.epoch, twins.read), at=UNORDERED)
+        await context.attach(UnverifiedTap(context.epoch, twins.read), at=UNORDERED)
     await asyncio.gather(*(twins.publish(f"twin-{number}", workload) for number in workload.numbers))
     await twins.settle()
     twins.tell()

@@ -27,7 +27,7 @@ from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
 from prober.probes.experiment import CHECK_TARGET, NOTHING_NACKED, Experiment, SubscriptionPlan, Workload, chances_of_order
 from prober.probes.payload import GENERATION, Stamp
-from prober.probes.unjudged import UnjudgedTap
+from prober.probes.unverified import UnverifiedTap
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
@@ -117,7 +117,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
         trials[delivery.key].decide(delivery)
 
     letters = _Letters(context, trials)
-    await context.attach(UnjudgedTap(context.epoch, letters.read), at=LETTERS)
+    await context.attach(UnverifiedTap(context.epoch, letters.read), at=LETTERS)
     for _ in range(workload.subscribers):
         await context.subscribe(decide)
     first = next(iter(trials.values()))
@@ -179,6 +179,6 @@ PROBE = Experiment(
     },
     subscriptions=(
         SubscriptionPlan(dead_letter_max_attempts=ATTEMPTS),
-        SubscriptionPlan(LETTERS, of_dead_letters=True, unjudged=True),
+        SubscriptionPlan(LETTERS, of_dead_letters=True, unverified=True),
     ),
 )

@@ -152,17 +152,17 @@ _COUNTED_BY_ALL: Final[Mapping[Indicator, Count]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionPlan:
-    """A subscription that an experiment needs, of its topic. By default an ordered one that is consumed by streams, and judged.
+    """A subscription that an experiment needs, of its topic. By default an ordered one that is consumed by streams, and verified.
 
     name                      what the experiment calls it; the first one of an experiment has no name.
     mode                      how it is consumed, which decides what holds a key.
-    ordering                  without it nothing is guaranteed there, and it is unjudged as well.
+    ordering                  without it nothing is guaranteed there, and it is unverified as well.
     exactly_once              with exactly-once delivery.
     dead_letter_max_attempts  after so many attempts a message goes to the dead-letter topic; 0: never.
     retain_acked              what was acknowledged is kept, so that a seek can bring it back.
     of_dead_letters           it is of the dead-letter topic instead.
     backoff_s                 the bounds of its retry policy, the lower one 0: it has none.
-    unjudged                  the experiment reads it (`unjudged`); the prober neither records nor judges it.
+    unverified                the experiment reads it (`unverified`); the prober neither records nor verifies it.
     filtered                  with a filter that messages with an even sequence number pass, and no others.
     """
 
@@ -175,12 +175,12 @@ class SubscriptionPlan:
     of_dead_letters: bool = False
     filtered: bool = False
     backoff_s: tuple[float, float] = (0.0, 0.0)
-    unjudged: bool = False
+    unverified: bool = False
 
     @property
-    def is_judged(self) -> bool:
+    def is_verified(self) -> bool:
         """Whether its deliveries are recorded and verified."""
-        return self.ordering and not self.unjudged
+        return self.ordering and not self.unverified
 
 
 @dataclass(frozen=True, slots=True)

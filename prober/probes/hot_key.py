@@ -1,7 +1,7 @@
 """`hot_key`: keys are loaded more and more, up to their limit of 1 MB/s; where the backlog begins, and whether order holds throughout.
 
 In steps of equal length each key is published on at a quarter, a half, three quarters and all of the rate; what comes is acknowledged at
-once. Then a last burst is published while no subscriber is there, so that a backlog has to be drained. Order is judged by the checker
+once. Then a last burst is published while no subscriber is there, so that a backlog has to be drained. Order is verified by the checker
 all the time. With one key this loads a key, with several a topic.
 
 *Refusals begin* in the first step in which the service did not confirm everything. With `beyond_key_limit` the rate may be above the limit;

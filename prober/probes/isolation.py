@@ -11,11 +11,11 @@ Phases follow each other. Between them it waits until everything of the other ke
     after        as before.
 
 The service may delay other keys meanwhile ("unacknowledged messages of a key can delay other keys", above all when traffic changes), and no
-document limits the time of a delivery, so this is measured and not judged. The *delay* of a message of another key is how much longer
+document limits the time of a delivery, so this is measured and not verified. The *delay* of a message of another key is how much longer
 it took than 90 % of those sent before and after; what took no longer was not delayed. Delays while the key or the sibling was held, or one
 key was slow, count for the indicator. Those during restarts do not: the probe moves the keys itself. Nor do those with slow consumers of
 all keys, since no key is another one then. What never comes has no delay, and is the checker's affair. The sibling is neither recorded nor
-judged.
+verified.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from prober.probes.experiment import CHECK_TARGET, Company, Experiment, Processi
 from prober.probes.ordering import without_flow_limit
 from prober.probes.payload import Stamp
 from prober.probes.slow_consumer import PROCESSING_S, SlowConsumer, processing_times
-from prober.probes.unjudged import UnjudgedTap
+from prober.probes.unverified import UnverifiedTap
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
@@ -97,7 +97,7 @@ def _quantile(values: Sequence[float], share: float) -> float:
     return sorted(values)[ceil(share * len(values)) - 1]
 
 
-class _Sibling(UnjudgedTap):
+class _Sibling(UnverifiedTap):
     """The second subscription: acknowledges what comes, or holds it."""
 
     def __init__(self, context: ProbeContext) -> None:
@@ -289,6 +289,6 @@ PROBE = Experiment(
             "if this persists, set keys of the probe to 2 or more, or give the prober more CPU"
         ),
     },
-    subscriptions=(SubscriptionPlan(), SubscriptionPlan(SIBLING, unjudged=True)),
+    subscriptions=(SubscriptionPlan(), SubscriptionPlan(SIBLING, unverified=True)),
     company=Company.QUIET,
 )

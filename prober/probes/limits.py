@@ -2,7 +2,7 @@
 
 Messages are published on the shortest and the longest keys there may be, those of several bytes a character included. Besides that, some
 are published that the service has to refuse, with longer keys and with two keys in one request, and some without a key, which have no
-order. Of those nothing is judged.
+order. Of those nothing is verified.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ an ordering key.
 A subscription that is made for each run has delivered nothing before it: so its first message and its redeliveries are known. The price:
 nothing is observed between two runs.
 
-Messages without a group, without a number, or on keys that are not sampled are counted, never judged. If the first `SAMPLES` messages all
+Messages without a group, without a number, or on keys that are not sampled are counted, never verified. If the first `SAMPLES` messages all
 have no group or no number, the path is wrong, and the run ends with the reason.
 """
 

@@ -12,7 +12,7 @@ Two publishers, each with a client of its own, take turns on every key. Each tur
 
 Copies of a message are no breach, wherever they land. What was confirmed has to come in the order in which it was handed over, what
 provably failed must not come, and both subscriptions have to see the same: copies, too, and in the same places. What the client
-library does with a key on which a publish has failed is no event, so it is counted and not judged: `publishes_stopped`,
+library does with a key on which a publish has failed is no event, so it is counted and not verified: `publishes_stopped`,
 `publishes_past_a_failure` (what is right at the wire, where nothing stops a key) and `keys_resumed`.
 
 A third subscription has a filter that every other message of each key passes: these have to come there, in order, and no others.

@@ -33,7 +33,7 @@ from prober.probes.experiment import (
 )
 from prober.probes.first_of_keys import FirstOfKeys
 from prober.probes.push_ramp import PushRamp
-from prober.probes.unjudged import UnjudgedTap
+from prober.probes.unverified import UnverifiedTap
 from prober.slo.indicators import Indicator
 
 UNANSWERED_EVERY: Final = 10
@@ -77,7 +77,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
     await asyncio.gather(*(_bursts(context, _key(number), workload, firsts if settled else None) for number in workload.numbers))
 
 
-class _Ahead(UnjudgedTap):
+class _Ahead(UnverifiedTap):
     """Waits for the message that goes ahead; what else comes meanwhile is left over from an earlier run."""
 
     def __init__(self, epoch: str) -> None:

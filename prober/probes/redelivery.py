@@ -278,5 +278,5 @@ PROBE = Experiment(
         ),
         "sessions_closed": f"no stream was closed, so redelivery after a disconnect was not exercised; {CHECK_TARGET}",
     },
-    subscriptions=(SubscriptionPlan(), SubscriptionPlan(BACKOFF, backoff_s=(MINIMUM_S, MAXIMUM_S), unjudged=True)),
+    subscriptions=(SubscriptionPlan(), SubscriptionPlan(BACKOFF, backoff_s=(MINIMUM_S, MAXIMUM_S), unverified=True)),
 )

@@ -7,7 +7,7 @@ Two bursts are published and acknowledged, a snapshot is made between them. Then
     forward     it is sought back and then forward behind both: nothing comes but what is published after that.
 
 A seek takes a while to settle, and until then the state is unknown. So the probe consumes nothing meanwhile, and no seek begins before the
-acknowledgements have provably been applied: then both deliveries and missing ones are judged. A delivery although it was sought past is
+acknowledgements have provably been applied: then both deliveries and missing ones are verified. A delivery although it was sought past is
 counted (`sought_past_came`) and no finding.
 """
 

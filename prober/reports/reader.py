@@ -242,7 +242,7 @@ def _target_of(row: Mapping[str, Any]) -> ReverifiedTarget:
     news: Counter[str] = Counter()
     for one in row["broken"]:
         news[Kind(one["kind"])] += int(one["only_now"]) + int(one["online_unknown"])
-    return ReverifiedTarget(row["judged"] > 0 and not row["crashes"], MappingProxyType(news))
+    return ReverifiedTarget(row["verified"] > 0 and not row["crashes"], MappingProxyType(news))
 
 
 def _alert_order(row: Mapping[str, Any]) -> tuple[str, str, float]:

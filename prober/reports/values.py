@@ -80,7 +80,7 @@ class ReportedKey:
 class ReverifiedTarget:
     """Results of the repeated verification of a day's runs, on a target.
 
-    complete  whether runs were judged, and the checker failed on none: only then no further violations exist.
+    complete  whether runs were verified, and the checker failed on none: only then no further violations exist.
     news      violations that were not found online, or whose online result is unknown, by kind.
     """
 

@@ -42,8 +42,8 @@ _SHORT_NAME: Final = re.compile(rf"(okp-.*){CHANGING}")
 
 
 def names_in_metrics(name: str, subscriptions: Iterable[SubscriptionPlan]) -> tuple[str, ...]:
-    """What judged subscriptions are called in metrics: their names without the part that changes. `name`: what follows `okp-` in all."""
-    return tuple("-".join(filter(None, ("okp", name, plan.name))) for plan in subscriptions if plan.is_judged)
+    """What verified subscriptions are called in metrics: their names without the part that changes. `name`: what follows `okp-` in all."""
+    return tuple("-".join(filter(None, ("okp", name, plan.name))) for plan in subscriptions if plan.is_verified)
 
 
 def steady_name(name: str) -> str | None:

@@ -11,7 +11,7 @@ sent.* Otherwise an acknowledged but unrecorded message would look skipped.
 A recorder that stands still would take its own silence for the service's, and so would one behind a network that does. So a run ticks
 (`tick`) and checks the liveness of the target (`note_answer`). If the process stood still for longer than `PAUSE_MAX_S`, if
 no answer came for longer than `ANSWER_MAX_S` (where messages are pushed, a refused connection is none), or if the checker failed, what
-follows is recorded but not judged any more: `judge.stopped_because` says why.
+follows is recorded but not verified any more: `verifier.stopped_because` says why.
 Nothing here raises: what calls it are callbacks of streams, which have to go on.
 
 When the event loop lagged, what was measured then says how slow the prober was, not how slow the service was. Whatever waits for the event
@@ -35,7 +35,7 @@ from typing import Final
 
 from prober.core.events import Event
 from prober.core.findings import Finding
-from prober.core.judge import Judge, RecordedFinding
+from prober.core.guarded_verifier import GuardedVerifier, RecordedFinding
 from prober.core.rules import Rules
 from prober.probes.catalogue import DISTURBED
 from prober.probes.context import DeliveryKind
@@ -48,7 +48,7 @@ from prober.slo.indicators import Indicator
 DURATIONS_KEPT_MAX: Final = 100_000
 """Durations remembered per run and indicator; those that come later are only counted in the metrics."""
 EVENTS_KEPT_MAX = 200_000
-"""Events kept per run for evidence; beyond that they are judged and counted, not kept."""
+"""Events kept per run for evidence; beyond that they are verified and counted, not kept."""
 
 PAUSE_MAX_S = 2.0
 """Less than every bound that verdicts rely on; a busy machine stays below it."""
@@ -88,7 +88,7 @@ class Timings:
 
 
 class Recording:
-    """The events of one run, judged as they come."""
+    """The events of one run, verified as they come."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Recording:
 
         `starved`: for how long the calling thread has waited for a processor so far, in seconds.
         """
-        self.judge = Judge(rules)
+        self.verifier = GuardedVerifier(rules)
         self.events: list[Event] = []
         self.events_seen = 0
         self._counted: Counter[str] = Counter()
@@ -157,7 +157,7 @@ class Recording:
         self._answer_due_t = now + LIVENESS_CHECK_S + ANSWER_MAX_S
 
     def record(self, event: Event) -> DeliveryKind | None:
-        """Judge and classify an event, pass it to the listeners, and keep it.
+        """Verify and classify an event, pass it to the listeners, and keep it.
 
         It is kept while the bounds allow. Returns the kind of the delivery.
 
@@ -167,7 +167,7 @@ class Recording:
             return None
         self.events_seen += 1
         self._notice_silence(event.t, self.events_seen - 1)
-        findings = self.judge.observe(event, self.events_seen)
+        findings = self.verifier.observe(event, self.events_seen)
         if findings:
             self._notice_overdue(findings)
         if self.events_seen <= EVENTS_KEPT_MAX:
@@ -195,10 +195,10 @@ class Recording:
         """
         if not self._finished:
             self._finished = True
-            if self.judge.ended:
-                self.late = self.judge.finish(self.events_seen)
+            if self.verifier.ended:
+                self.late = self.verifier.finish(self.events_seen)
                 self._notice_overdue(self.late)
-        return self.judge.findings.kept
+        return self.verifier.findings.kept
 
     @property
     def unanswered(self) -> bool:
@@ -208,7 +208,7 @@ class Recording:
     @property
     def faults(self) -> list[Exception]:
         """What went wrong in the checker or in listeners: mistakes of ours."""
-        return [*self._listeners_faults, *([] if self.judge.fault is None else [self.judge.fault])]
+        return [*self._listeners_faults, *([] if self.verifier.fault is None else [self.verifier.fault])]
 
     @property
     def attempts(self) -> int:
@@ -232,8 +232,8 @@ class Recording:
 
     @property
     def counters(self) -> Counter[str]:
-        """What was seen and judged so far, and what was counted beside it."""
-        seen = self.judge.counters + self._counted
+        """What was seen and verified so far, and what was counted beside it."""
+        seen = self.verifier.counters + self._counted
         if self._classifier.untold:
             seen["deliveries_unclassified"] = self._classifier.untold
         return seen
@@ -266,8 +266,8 @@ class Recording:
     def _overdue_on_first(self) -> set[str]:
         return {key for subscription, key in self.overdue_keys if subscription == self._first}
 
-    def _notice_silence(self, now: float, judged: int) -> None:
-        """Stop judging after `judged` events if process or target were silent too long.
+    def _notice_silence(self, now: float, verified: int) -> None:
+        """Stop verifying after `verified` events if process or target were silent too long.
 
         A process pause explains the silence of the target.
 
@@ -276,14 +276,14 @@ class Recording:
         if self._finished or now <= min(self._silence_ends_t, self._answer_due_t):
             return
         self.stood_still |= now > self._silence_ends_t
-        if self.judge.stopped_because:
+        if self.verifier.stopped_because:
             return
         if now > self._silence_ends_t:
             why = f"the prober's process paused for {now - self._silence_ends_t + PAUSE_MAX_S:.1f} s, {GIVE_CPU}"
         else:
             silent_s = now - self._answer_due_t + ANSWER_MAX_S
             why = f"no answer came from the target for {silent_s:.1f} s, {CHECK_NETWORK}"
-        self.judge.stop(why, judged)
+        self.verifier.stop(why, verified)
 
 
 class LoopLag:

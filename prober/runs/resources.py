@@ -52,12 +52,12 @@ class Provisioner:
         owner's topic, instead of one of our own.
         """
         self.names = names_in_metrics(name, subscriptions)
-        """What its judged subscriptions are called in metrics; the first is that of its topic."""
+        """What its verified subscriptions are called in metrics; the first is that of its topic."""
         self.name = self.names[0]
         self.administered = administered
         self.creation: Creation | None = None
         """Of the first subscription, the last time that it was created; None before."""
-        self._trackers = tuple(_tracker(target.rules, plan) for plan in subscriptions if plan.is_judged)
+        self._trackers = tuple(_tracker(target.rules, plan) for plan in subscriptions if plan.is_verified)
         self._target, self._lasting, self._lifetime, self._now = target, lasting, lifetime, now
         self._plans = subscriptions
         self._pushed = any(plan.mode is Mode.PUSH for plan in subscriptions)
@@ -70,17 +70,17 @@ class Provisioner:
 
     @property
     def rules(self) -> dict[str, Rules]:
-        """The bounds and settings of each subscription that is judged, by full name, the first one first."""
-        return {name: _rules(self._target.rules, plan) for name, plan in self._by_name.items() if plan.is_judged}
+        """The bounds and settings of each subscription that is verified, by full name, the first one first."""
+        return {name: _rules(self._target.rules, plan) for name, plan in self._by_name.items() if plan.is_verified}
 
     @property
     def backlog_trackers(self) -> dict[str, BacklogTracker]:
-        """What knows what is outstanding on each subscription that is judged, by full name, the first one first."""
+        """What knows what is outstanding on each subscription that is verified, by full name, the first one first."""
         return dict(zip(self.rules, self._trackers, strict=True))
 
     @property
     def backlogs(self) -> dict[str, Backlog]:
-        """The pending messages of each subscription under judgement, by name in metrics."""
+        """The pending messages of each subscription under verification, by name in metrics."""
         now = monotonic_s()
         return {name: tracker.backlog(now) for name, tracker in zip(self.names, self._trackers, strict=True)}
 

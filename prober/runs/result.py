@@ -10,7 +10,7 @@ from math import ceil
 from typing import Final
 
 from prober.core.findings import Finding
-from prober.core.judge import RecordedFinding, Sort
+from prober.core.guarded_verifier import RecordedFinding, Sort
 from prober.core.verdict import Verdict
 from prober.runs.probe_instance import InstanceKey, subscriptions_of
 from prober.slo.figures import Figure
@@ -60,7 +60,7 @@ class RunResult:
     seed        repeats what was random in the experiment.
     topic, subscription   full names of what it used; the first one of several subscriptions.
     findings    those kept; `counts` says how many there were of each kind and status.
-    counters    what the checker saw and judged.
+    counters    what the checker saw and verified.
     checks      good, bad and undecided per indicator that counts messages or redeliveries; of availability, only what was never sent.
     durations   latencies, and the age of the oldest unacknowledged message as it was once a second; indicators without any are missing.
     figures     what its probe measured once; those that it could not measure are missing.

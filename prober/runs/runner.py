@@ -1,7 +1,7 @@
-"""A run: prepare, act, drain, judge.
+"""A run: prepare, act, drain, verifier.
 
 *Prepare* makes sure of the topic and the subscription (`resources`). *Act* is the probe. *Drain* waits until no message is pending, or
-until every deadline has passed, so that a missing message is evidence. *Judge* settles what is on hold and gives the verdict.
+until every deadline has passed, so that a missing message is evidence. *Verify* settles what is on hold and gives the verdict.
 
 The verdict is three-valued. FAIL needs a finding. UNKNOWN has a reason: messages are still pending, the experiment never met the situation
 that it is about, the target could not be reached, or an internal error occurred. None of these counts for or against the service.
@@ -175,10 +175,10 @@ class Run:
     def _end(self, result: RunResult, *, counts: bool, cut_short: bool = False) -> None:
         """`counts`: whether anything of it does, for the target is not under maintenance."""
         recording = self.recording
-        judge = recording.judge
-        recorded = KeptHistory(recording.events, self._rules, recording.events_seen, judge.judged, judge.stopped_because)
+        verifier = recording.verifier
+        recorded = KeptHistory(recording.events, self._rules, recording.events_seen, verifier.verified, verifier.stopped_because)
         unfollowed = sum(tracker.take_dropped() for tracker in self._trackers.values())
-        overdue, undecided = recording.overdue if judge.fault is None else 0, recording.undecided
+        overdue, undecided = recording.overdue if verifier.fault is None else 0, recording.undecided
         if not counts:
             late = Indicator.END_TO_END_LATENCY
             overdue, undecided = 0, {**undecided, late: undecided[late] + overdue}
@@ -279,10 +279,10 @@ class Run:
         """
         recording = self.recording
         began_t = recording.now()
-        while not recording.judge.stopped_because and not recording.judge.findings.failed:
+        while not recording.verifier.stopped_because and not recording.verifier.findings.failed:
             looked_t = recording.now()
             quiet_until_t = max(began_t, recording.answered_t) + self._target.quiet_s
-            if looked_t >= min(began_t + self._target.drain_s, quiet_until_t) or not recording.judge.owed:
+            if looked_t >= min(began_t + self._target.drain_s, quiet_until_t) or not recording.verifier.owed:
                 break
             await asyncio.sleep(max(LOOK_S, (recording.now() - looked_t) / LOOK_SHARE))
         recording.record(Ended(recording.now(), drained=True))
@@ -296,8 +296,8 @@ class Run:
             _log.error("internal error in run %s", self.run_id, exc_info=each)
         if fault is not None:
             reason = INTERNAL_ERROR.format(fault)
-        reason = reason or recording.judge.stopped_because or _vacuous(self._probe, counters)
-        verdict = recording.judge.verdict(incomplete=bool(reason))
+        reason = reason or recording.verifier.stopped_because or _vacuous(self._probe, counters)
+        verdict = recording.verifier.verdict(incomplete=bool(reason))
         silent_s = monotonic_s() - self._alive_t
         is_silent = self._silent and silent_s > ANSWER_MAX_S and not recording.stood_still
         self._unreachable |= is_silent and verdict is not Verdict.PASS
@@ -309,24 +309,24 @@ class Run:
         age_s = joined(self._provisioner.backlogs.values()).oldest_unacked_age_s
         if self._probe.own_messages:
             recording.timings.took(Latency(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s))
-        trusted = fault is None and not recording.judge.stopped_because
+        trusted = fault is None and not recording.verifier.stopped_because
         completeness = completeness_of(counters["publishes_confirmed"] * len(self._trackers), missing, recording.overdue_keys)
-        proven = recording.judge.fault is None
-        checks = checks_of(counters, recording.judge.findings.counts, completeness, trusted=trusted, proven=proven)
+        proven = recording.verifier.fault is None
+        checks = checks_of(counters, recording.verifier.findings.counts, completeness, trusted=trusted, proven=proven)
         return RunResult(
             run_id=self.run_id,
             probe=self._probe.name,
             target=self._target.name,
             vantage=self._target.vantage,
             verdict=verdict,
-            reason=_reason(verdict, reason, (kind for kind, status in recording.judge.findings.counts if status in FAILING)),
+            reason=_reason(verdict, reason, (kind for kind, status in recording.verifier.findings.counts if status in FAILING)),
             started_at=started_at,
             duration_s=duration_s,
             seed=self._seed,
             topic=self._resources.topic,
             subscription=self._resources.subscription,
             findings=findings,
-            counts=dict(recording.judge.findings.counts),
+            counts=dict(recording.verifier.findings.counts),
             counters=dict(counters),
             checks=checks | self._unsent(silent_s, trusted=fault is None and not recording.stood_still),
             durations=recording.timings.durations(self._probe.name),

@@ -43,15 +43,15 @@ class KeptHistory:
     """What a run's recorder kept, from which the evidence for its findings is made.
 
     events   the first events of the run, which must not change any more; `count` is how many there were.
-    rules    the bounds that each subscription was judged under.
-    judged   after so many events judging ended, `unjudged_because`; None: it did not end before the run.
+    rules    the bounds that each subscription was verified under.
+    verified   after so many events verification ended, `unverified_because`; None: it did not end before the run.
     """
 
     events: Sequence[Event]
     rules: Mapping[str, Rules]
     count: int
-    judged: int | None = None
-    unjudged_because: str = ""
+    verified: int | None = None
+    unverified_because: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ That is, the confidence that a probe finds the fault less often than it should.
 class Cell:
     """The runs of one probe with an observable fault that it must find.
 
-    Observable: the fault was injected while the run was judged.
+    Observable: the fault was injected while the run was verified.
 
     calm, found_calm    those of simulations in which nothing else went wrong, and of these the ones in which it was found.
     kinds               how many of them each finding was made in.
@@ -132,7 +132,7 @@ class Detection:
             self.failures.append(Failure(seed, f"a false alarm in run {note.run_id}", tuple(note.proofs)))
         if note.internal_error:
             self.failures.append(Failure(seed, f"an internal error in run {note.run_id}", (note.reason,)))
-        if note.judged and note.clean:
+        if note.verified and note.clean:
             self.clean_runs += 1
             self.false_alarms.update(name for name, alarms in note.alarms.items() if alarms)
         for fault in observable_in(note):
@@ -170,8 +170,8 @@ class Detection:
 
 
 def observable_in(note: RunNote) -> Sequence[str]:
-    """The faults injected into a run while it was judged that it must find."""
-    return [fault for fault in note.struck if caught_as(fault, note.probe)] if note.judged else []
+    """The faults injected into a run while it was verified that it must find."""
+    return [fault for fault in note.struck if caught_as(fault, note.probe)] if note.verified else []
 
 
 def rules() -> Sequence[str]:

@@ -1,7 +1,7 @@
 """Notes of each simulated run: injected faults, findings, alarms of other rules.
 
 The ledger of the service contains the injected faults. A run is *clean* if no fault that violates a guarantee was ever injected into its
-topic or subscriptions: every finding in it is a false alarm. A fault that was injected while the run was judged was *observable*.
+topic or subscriptions: every finding in it is a false alarm. A fault that was injected while the run was verified was *observable*.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def caught_as(fault: str, probe: str) -> Sequence[str]:
 class RunNote:
     """One run.
 
-    judged   whether it was judged to its end: no process paused, and it was not cut short.
+    verified   whether it was verified to its end: no process paused, and it was not cut short.
     struck   how often each fault was injected so that the run could observe it; `struck_t` is the time of the first that violates a
              guarantee there.
     unseen   how often each fault was injected otherwise (`witnesses`).
@@ -58,7 +58,7 @@ class RunNote:
     verdict: Verdict = Verdict.UNKNOWN
     reason: str = ""
     events: int = 0
-    judged: bool = False
+    verified: bool = False
     clean: bool = True
     struck: Counter[str] = field(default_factory=Counter)
     unseen: Counter[str] = field(default_factory=Counter)
@@ -147,7 +147,7 @@ class RunObserver:
         observer.taint()
         note.verdict, note.reason = end.result.verdict, end.result.reason
         note.internal_error = end.result.internal_error
-        note.judged = self._began and not end.cut_short and end.recorded.judged is None
+        note.verified = self._began and not end.cut_short and end.recorded.verified is None
         note.clean = not observer.is_tainted(self._names)
         for injection in observer.strikes(self._names, note.began_t) if self._began else ():
             t = injection.t - STARTED_AT.timestamp()

@@ -1,6 +1,6 @@
-"""How many things ended good, bad or undecided: those that a run judged, by indicator, and those that no checker judges, by objective.
+"""How many things ended good, bad or undecided: those that a run verified, by indicator, and those that no checker verifies, by objective.
 
-What a run judged is counted only when the run has ended: a verdict that was on hold may have turned a good thing into a bad one until
+What a run verified is counted only when the run has ended: a verdict that was on hold may have turned a good thing into a bad one until
 then, and good and bad must come together, or ratios over short windows would mean nothing.
 
 What is undecided is what a finding calls indeterminate, what could not be placed, and what is still pending without being overdue. In doubt
@@ -26,7 +26,7 @@ BREACHES: Final[Mapping[Indicator, frozenset[Kind]]] = MappingProxyType(
         for indicator in (Indicator.ORDER, Indicator.REDELIVERY, Indicator.AFFINITY, Indicator.COMPLETENESS)
     }
 )
-"""Which findings make a counted thing bad, by the indicators that runs judge."""
+"""Which findings make a counted thing bad, by the indicators that runs verifier."""
 
 OVERDUE: Final = BREACHES[Indicator.COMPLETENESS]
 """The findings that say of a key: what is missing there was not delivered by its deadline."""
@@ -62,11 +62,11 @@ def is_overdue(finding: Finding) -> bool:
 def checks_of(
     counters: Mapping[str, int], findings: _FindingCounts, completeness: SliCounts, *, trusted: bool, proven: bool = True
 ) -> dict[Indicator, SliCounts]:
-    """How the things that one run judged ended, by indicator.
+    """How the things that one run verified ended, by indicator.
 
     counters, findings  what the checker counted, and how many findings it made of each kind and status.
     completeness        confirmed messages, by whether they were delivered.
-    trusted             False if judging stopped before the end, or after a fault of ours: then nothing that was seen is good.
+    trusted             False if verification stopped before the end, or after a fault of ours: then nothing that was seen is good.
     proven              False after a fault of the checker: then what it found is not bad either.
     """
     counts = {indicator: _counts_of(indicator, counters, findings) for indicator in _SEEN}
@@ -139,7 +139,7 @@ class _Running:
 
 
 class SloCounters:
-    """Counts, for the objectives of one target, what no checker judges: durations against thresholds, publishes, slices of time.
+    """Counts, for the objectives of one target, what no checker verifies: durations against thresholds, publishes, slices of time.
 
     From the start of the process on; to be called on one thread.
     """

@@ -5,10 +5,10 @@ duration with a threshold need one. What an indicator is expected to reach is an
 
 This is the one definition. The metrics, the recorded rules, the status store and the nightly jobs derive from it and count alike:
 
-* What a run *judges* (`counts.BREACHES`) is counted when the run has ended, by `counts.checks_of` and nowhere else. Each thing is decided
+* What a run *verifies* (`counts.BREACHES`) is counted when the run has ended, by `counts.checks_of` and nowhere else. Each thing is decided
   by itself: a run whose verdict is UNKNOWN may have good ones.
-* What was *proven* to be bad stays so if the run is cut short, or judging stops: its violations count, and nothing of it is good. Only a
-  fault of the checker, or maintenance, takes them back.
+* What was *proven* to be bad stays so if the run is cut short, or verification stops: its violations count, and nothing of it is good. Only
+  a fault of the checker, or maintenance, takes them back.
 * What *takes time* is counted when it is over: late is what `Objective.is_late` says, in whole microseconds. A confirmed message that was
   not received when the run ends is late for every threshold if the checker has found that what is missing on its key passed its deadline
   (`counts.is_overdue`), and else undecided, as is a publish without an answer. Other things that never come have no latency.
@@ -25,7 +25,7 @@ This is the one definition. The metrics, the recorded rules, the status store an
 * *Slices of time* are sampled once a minute, as a scraper samples gauges: a minute is bad if at its sample the oldest message was too old,
   or the key stood still. What begins and ends between two samples is not seen. The history has no samples; there the end of the minute
   counts, or that of the run.
-* Durations and publishes are facts, without a checker: they count also where a run stopped to judge, since it may be the service that was
+* Durations and publishes are facts, without a checker: they count also where a run stopped verifying, since it may be the service that was
   silent then, and in a run that a fault of ours ended.
 """
 

@@ -89,7 +89,7 @@ class SliCounts:
         return ProportionBounds(self.bad / total, (self.bad + self.undecided) / total) if total else ProportionBounds(0.0, 1.0)
 
     def error_ratio_confidence(self, confidence: float = CONFIDENCE) -> ProportionBounds:
-        """Between what the service's true error ratio lies, judged by the decided things (Clopper-Pearson, two-sided)."""
+        """Between what the service's true error ratio lies, computed from the decided things (Clopper-Pearson, two-sided)."""
         return interval(self.bad, self.decided, confidence)
 
 
@@ -254,7 +254,7 @@ def count_to_see_budget(objective: Objective) -> int:
 
 
 def rate_min_per_s(objective: Objective, policy: Iterable[BurnAlert] = POLICY, bad: int = 1) -> float:
-    """The least number of things a second that the objective needs to be judged.
+    """The least number of things a second that the objective needs to be evaluated.
 
     That is, so that `bad` bad ones fire no alert and do not overspend the budget. What decides is the alert with the smallest part
     of the budget, since its count over its window is bad / (part x period x B) whatever its window: about 70 an hour for 99.9 %

@@ -1,4 +1,4 @@
-"""The first line of a trace file: what the events are about, and under which rules they are to be judged."""
+"""The first line of a trace file: what the events are about, and under which rules they are to be verified."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TraceHeader:
     """What a trace is about.
 
     subscription, key   the defaults of events that name none.
-    rules               the bounds and the mode to judge under.
+    rules               the bounds and the mode to verify under.
     name                what the trace shows, for people.
     expect              the findings of status violation, indeterminate or liveness that a right checker gives; None: not stated.
     extra               further header fields, kept as they are.

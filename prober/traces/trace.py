@@ -1,7 +1,7 @@
 """Trace files: recorded histories as JSON Lines, a header and then one event per line in recorder order.
 
 The format is described in docs/trace-files.md. Reading streams: memory does not grow with the file. Reading is strict: a file that
-says something the format does not know how to judge is refused at that line, never guessed at.
+says something the format does not know how to verify is refused at that line, never guessed at.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ STORIES = (
         reads=(
             "45m",
             AT_PROBE,
-            "Prober i has seen no run of ordering (wire) pass at t (e, r) for 45m 0s. None has failed since: the prober cannot judge.",
+            "Prober i has seen no run of ordering (wire) pass at t (e, r) for 45m 0s. None has failed since: the prober cannot verify.",
         ),
         summary="t/ordering/wire (e, r), ordering-keys-prober/i: No run of a probe has passed for a long time, and none has failed "
         "(45m 0s).",
@@ -281,7 +281,7 @@ STORIES = (
             "13h",
             HERE,
             "t (e, r) was under maintenance for 9h 0m 0s of the last 1d and still is. Probers with that maintenance neither probe nor "
-            "judge it, and their series fire no alerts.",
+            "verify it, and their series fire no alerts.",
         ),
         summary="t (e, r): A target is under maintenance for longer than a working day (9h 0m 0s).",
     ),

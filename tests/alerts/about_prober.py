@@ -119,10 +119,10 @@ STORIES = (
         "for one of two probers, for one of two vantages and for one of two parts",
         {
             series: values
-            for labels, judged in HALVES
+            for labels, verified in HALVES
             for series, values in {
-                runs("pass", **labels): "0+1x400" if judged else "0x400",
-                runs("unknown", **labels): "0x400" if judged else "0+1x400",
+                runs("pass", **labels): "0+1x400" if verified else "0x400",
+                runs("unknown", **labels): "0x400" if verified else "0+1x400",
             }.items()
         },
         {"4m": 0, "30m": 3, "90m": 3},
@@ -153,7 +153,7 @@ STORIES = (
     Story("PubsubTargetBlind", "not when runs fail", {FAILED: "0+1x200", UNKNOWN: "0+9x200"}, {"20m": 0, "40m": 0}),
     Story(
         "PubsubTargetBlind",
-        "not while another prober judges runs there",
+        "not while another prober verifies runs there",
         {UNKNOWN: "0+1x200", runs("pass", instance="j"): "0+1x200"},
         {"20m": 0, "40m": 0},
     ),

@@ -42,7 +42,7 @@ def _counting(alert: str, family: Family, component: str, words: str) -> tuple[S
 
 
 PARTS = (
-    *_writing("PubsubProberHistoryFailing", families.HISTORY_FAILURES, "so runs cannot be judged again later"),
+    *_writing("PubsubProberHistoryFailing", families.HISTORY_FAILURES, "so runs cannot be verified again later"),
     *_writing("PubsubProberStatusStoreFailing", families.STATUS_FAILURES, "so the API shows old runs"),
     *_counting(
         "PubsubProberInternalErrors",

@@ -254,7 +254,7 @@ FOUND_LATE = (
             "ORDER_GAP on t (e, r): the newest nightly report proves it 2 times where the prober did not find it at the time, or where "
             "nobody knows whether it did. The report has the events that prove it.",
         ),
-        summary="t/ORDER_GAP (e, r): Judging the recorded runs again found a broken promise that was not known (findings: 2).",
+        summary="t/ORDER_GAP (e, r): Later verification of the recorded runs found a violation that was not known (findings: 2).",
     ),
     Story(
         "PubsubBrokenPromiseFoundLate",

@@ -184,7 +184,7 @@ def test_the_contracts_are_kept() -> None:
         ("prober/reports/broken.py", "from prober.alerting import service", "Every room of the prober has its floor"),
         ("api/words.py", "from api import app", "Nothing that is next to each other goes in circles"),
         ("prober/sinks/live/broken.py", "from prober.sinks.status import store", "Sinks know each other downwards only"),
-        ("prober/embedded/state.py", "from prober.core import events", "The judge and the accused share no code"),
+        ("prober/embedded/state.py", "from prober.core import events", "The verifier and the embedded server share no code"),
         ("prober/embedded/delivery.py", "import time", "The embedded service decides without a network"),
         ("prober/embedded/key_queues.py", "from prober.embedded import delivery", "Modules of the embedded service look down only"),
         ("prober/embedded/broken.py", "import math", "Modules of the embedded service look down only"),

@@ -245,7 +245,7 @@ class TestFindings:
             look.follow(look.page.locator(".facts a", has_text="redelivery-europe"))
             expect(look.page.locator("h1")).to_contain_text("Run redelivery-europe-wire-")
 
-    def test_the_downloaded_trace_is_judged_the_same(self, browser: Browser, world: World, tmp_path: Path) -> None:
+    def test_the_downloaded_trace_is_verified_the_same(self, browser: Browser, world: World, tmp_path: Path) -> None:
         with looking(browser, world.url) as look:
             look.open(PAGES["violation"])
             with look.page.expect_download() as download:
@@ -254,9 +254,9 @@ class TestFindings:
             download.value.save_as(saved)
             command = look.page.locator(".command code").inner_text().split()
         assert command[0] == "ordering-prober"
-        judged = run(*command[1:-1], str(tmp_path / command[-1]))
-        assert judged.returncode == 1
-        assert "REDELIVERY_SKIP (violation)" in judged.stdout
+        verified = run(*command[1:-1], str(tmp_path / command[-1]))
+        assert verified.returncode == 1
+        assert "REDELIVERY_SKIP (violation)" in verified.stdout
 
     def test_the_diagram_by_itself(self, browser: Browser, world: World) -> None:
         grounds = []

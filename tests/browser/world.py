@@ -1,7 +1,7 @@
 """A service that people look at: a filled status store, reports of the nightly jobs, and the real web server in front of them.
 
 Two probers report, one has fallen silent. Most of what they watch is well; one guarantee is broken, one instance is unknown, one is under
-maintenance. All findings come from the recorded traces of tests/vectors, judged as in the service, so their evidence is real. Chance is
+maintenance. All findings come from the recorded traces of tests/vectors, verified as in the service, so their evidence is real. Chance is
 seeded and the time stands still at noon, so that every picture of it is the same.
 """
 
@@ -44,8 +44,8 @@ from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
+from prober.traces.verification import verify_trace
 from tests.streams import HOSTILE, ORDERS_STREAM, course_of_a_day
 from tests.unit.api.asking import NOON, StubView
 from tests.unit.reports.test_reader import Row, alert, put, window
@@ -260,7 +260,7 @@ def _durations(chance: Random, *, slow: bool) -> dict[Indicator, Durations]:
 def _entry(probe_instance: ProbeInstance, result: RunResult, instance: str) -> Entry:
     """A run as the service keeps it; one that fails is a recorded trace."""
     if result.verdict is Verdict.FAIL:
-        return _judged(probe_instance, result, instance, "t20-acked-3-not-redelivered-before-4", ORDERS)
+        return _verified(probe_instance, result, instance, "t20-acked-3-not-redelivered-before-4", ORDERS)
     ended_at = result.started_at + result.duration_s
     recorded = KeptHistory((), {}, sum(result.counters.values()))
     return entry_of(EndedRun(probe_instance, result, ended_at, 0.0, recorded), ProberIdentity(instance, VERSION, STARTED))
@@ -273,14 +273,14 @@ def _recorded(probe_instance: ProbeInstance, instance: str) -> Iterator[Entry]:
         result = replace(
             _result(probe_instance, Verdict.PASS, number, at), run_id=f"{probe_instance.probe}-{path.stem.split('-')[0]}"
         )
-        yield _judged(probe_instance, result, instance, path.stem, HOSTILE if path.stem.startswith("t02-") else ORDERS)
+        yield _verified(probe_instance, result, instance, path.stem, HOSTILE if path.stem.startswith("t02-") else ORDERS)
 
 
-def _judged(probe_instance: ProbeInstance, result: RunResult, instance: str, stem: str, key: str) -> Entry:
+def _verified(probe_instance: ProbeInstance, result: RunResult, instance: str, stem: str, key: str) -> Entry:
     header, events = _trace(stem)
     header = replace(header, subscription=probe_instance.subscription, key=key)
     own = [_renamed(event, probe_instance.subscription, key) for event in events]
-    found = judge(result.run_id, header, own)
+    found = verify_trace(result.run_id, header, own)
     told = replace(result, verdict=found.verdict, findings=found.findings, counts=found.counts, counters=found.counters)
     told = replace(told, reason=", ".join(sorted({made.finding.kind for made in found.findings if made.finding.status in FAILING})))
     recorded = KeptHistory(own, {probe_instance.subscription: header.rules}, len(own))

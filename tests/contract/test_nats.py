@@ -185,7 +185,7 @@ async def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_a_stream_is_observed(tmp_path: Path) -> None:
-    """Messages that come again alone, and two that their publisher exchanged: the order of first deliveries is judged, nothing else."""
+    """Messages that come again alone, and two that their publisher exchanged: the order of first deliveries is verified, nothing else."""
     async with serving(tmp_path) as server:
         wanted = Observe(topic="ORDERS", sequence="attributes.seq", duration=timedelta(minutes=5))
         stop = asyncio.Event()

@@ -31,7 +31,7 @@ BEFORE_UNSENT = WELL | {f'pubsub_prober_publishes_total{{{PLACE}, topic="o", out
 
 
 def late(target: str = "t", kind: str = "ORDER_GAP", **more: str) -> str:
-    """What judging again has found there."""
+    """What later verification found there."""
     labels = {"job": "p", "instance": "a", "target": target, "environment": "e", "region": "r", "kind": kind} | more
     written = ", ".join(f'{name}="{value}"' for name, value in labels.items())
     return f"pubsub_prober_reverified_findings{{{written}}}"
@@ -48,7 +48,7 @@ def errors(operation: str, code: str) -> str:
 
 
 NOT_KNOWN = " ".join(["NaN"] * 61)
-FOUND_LATE = "Broken promises found only by judging again"
+FOUND_LATE = "Broken promises found only by later verification"
 LEFT_BEHIND = "Topics and subscriptions left behind"
 FAILED = {errors("publish", "UNAVAILABLE"): "0+1x60", errors("administer", "NOT_FOUND"): "0+2x60"}
 UNREACHABLE = {

@@ -73,7 +73,7 @@ def test_every_threshold_is_that_of_an_alert_or_an_objective(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_panel_that_judges_links_to_the_alert_or_it_is_said_why_not(name: str) -> None:
+def test_a_panel_with_thresholds_links_to_the_alert_or_it_is_said_why_not(name: str) -> None:
     board = dashboard(name)
     for panel in panels(board):
         if list(thresholds(panel)) and (board["uid"], panel["title"]) not in WITHOUT_ALERT:

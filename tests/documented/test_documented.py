@@ -13,7 +13,7 @@ from prober.core.findings import Finding
 from prober.core.rules import Mode
 from tests.documented.freedoms import SWITCHED_OFF, Freedom
 from tests.documented.service import History, legal_history
-from tests.judging import FAILURES, judge
+from tests.verification import FAILURES, verify
 
 SEEDS = {Mode.STREAMING: 120, Mode.PULL: 100, Mode.PUSH: 80}
 BATCH = 20
@@ -24,7 +24,7 @@ EXCLUDED: dict[tuple[Mode, int], str] = {}
 def failures_of(history: History, events: list[Event] | None = None) -> list[Finding]:
     """Return the findings that fail a run."""
     rules = next(iter(history.rules.values()))
-    findings = judge(rules, history.events if events is None else events, history.rules)
+    findings = verify(rules, history.events if events is None else events, history.rules)
     return [finding for finding in findings if finding.status in FAILURES]
 
 

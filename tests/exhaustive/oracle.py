@@ -1,4 +1,4 @@
-"""A brute-force judge of small histories: is there any legal way in which the service can have sent them?
+"""A brute-force verifier of small histories: is there any legal way in which the service can have sent them?
 
 It knows only the specification (sections 3.1 to 3.4) and tries every possibility. It shares no idea with the checker: no state that
 is carried along, no frontier, no candidates for a predecessor, no verdict that is put off. Three questions are answered.

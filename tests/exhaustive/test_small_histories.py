@@ -23,7 +23,7 @@ from prober.core.findings import Kind, Status
 from prober.core.rules import Mode, Rules
 from tests.exhaustive.histories import EPOCH, GRIDS, KEY, START, SUBSCRIPTION, Arrival, Grid, growth, rules
 from tests.exhaustive.oracle import Ack, Limits, Publish, Receipt, Sent, record_legal, service_legal, step_legal
-from tests.judging import judge, kinds
+from tests.verification import kinds, verify
 
 FULL = bool(os.environ.get("FULL_EXHAUSTIVE"))
 pytestmark = pytest.mark.timeout(7200 if FULL else 1200)
@@ -62,7 +62,7 @@ def check_step(arrivals: Iterable[Arrival], confirmed: bool = True) -> Counter[s
     seen: Counter[str] = Counter()
     for arrival in arrivals:
         legal = step_legal(arrival.receipts())
-        found = kinds(judge(rules(arrival.grid), arrival.events(confirmed))) - HOLDER
+        found = kinds(verify(rules(arrival.grid), arrival.events(confirmed))) - HOLDER
         allowed = set() if legal and (not found or whole_legal(arrival)) else {Kind.REDELIVERY_SKIP}
         assert found <= allowed, (arrival, found)
         if len(set(arrival.sessions)) == 1:
@@ -105,7 +105,7 @@ def test_one_session_is_decided_exactly(length: int, one_batch: bool) -> None:
     highest = LENGTH if FULL else min(length, 4)
     for positions in product(range(1, highest + 1), repeat=length):
         arrival = Arrival((1,) * length, positions, GRIDS[1])
-        found = kinds(judge(rules(arrival.grid), arrival.events(one_batch=one_batch)))
+        found = kinds(verify(rules(arrival.grid), arrival.events(one_batch=one_batch)))
         assert bool(found) != step_legal(arrival.receipts()), (arrival, found)
 
 
@@ -117,7 +117,7 @@ def test_streams_of_one_owner_race(grid: Grid) -> None:
         for positions, sessions in product(product(range(1, length + 1), repeat=length), growth(length, 3)):
             arrival = Arrival(sessions, positions, grid)
             legal = step_legal(arrival.receipts())
-            found = kinds(judge(rules(grid), arrival.events(one_owner=True)))
+            found = kinds(verify(rules(grid), arrival.events(one_owner=True)))
             assert not (legal and found), (arrival, found)
             assert not found & HOLDER, arrival
             if len(set(sessions)) == 1:
@@ -159,7 +159,7 @@ def test_the_log_of_a_single_session(layout: str) -> None:
     for length in lengths(LENGTH if FULL else SHORT):
         for ids in product(RECORDS, repeat=length):
             legal = record_legal(RECORDS, publishes, ids)
-            findings = judge(settings, record_events(publishes, ids))
+            findings = verify(settings, record_events(publishes, ids))
             violations = kinds(findings, Status.VIOLATION)
             missing = bool(primaries - set(ids))
             assert not (legal and violations), (ids, violations)
@@ -290,7 +290,7 @@ def check_service(cases: Iterable[Story], mode: Mode, limits: Limits) -> Counter
             close_detection_max_s=limits.close_detection,
             exactly_once=limits.exactly_once,
         )
-        found = kinds(judge(settings, story.events()))
+        found = kinds(verify(settings, story.events()))
         assert not (legal and found), (story, found)
         seen["legal" if legal else "found" if found else "missed"] += 1
     return seen

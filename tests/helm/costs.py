@@ -37,7 +37,7 @@ MORE_BYTES_WITH_RANDOM_IDS: Final = 2.5
 EVENTS_PER_MESSAGE: Final = 2
 """Published or delivered, each is two: asked and confirmed, received and answered."""
 JOB_EVENTS_PER_S: Final = 100_000.0
-"""Of all nightly jobs together on one core; most of it is judging every run again."""
+"""Of all nightly jobs together on one core; most of it is verifying every run again."""
 JOB_START_S: Final = 120.0
 FILES_EVERY_S: Final = 300.0
 TABLES: Final = 4

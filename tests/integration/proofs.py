@@ -1,7 +1,7 @@
-"""Whether every violation has its proof: findings of a running service, judged and read again.
+"""Whether every violation has its proof: findings of a running service, verified and read again.
 
 `prove` takes a sample of the violations and passed deadlines, as many of each kind as there are, downloads the trace of each, lets
-`ordering-prober verify` judge it again, and reads the drawing on its page. It says what is missing.
+`ordering-prober verify` verify it, and reads the drawing on its page. It says what is missing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FAULTS: Final = ("redeliver_unacked_only", "stall_key:key=ordering-3", "swap_in_
 INTERVAL: Final = "10s"
 DRAIN: Final = "60s"
 """Longer than any run waits: it never waits longer than something can be owed."""
-JUDGED_AT_ONCE: Final = 50
+VERIFIED_AT_ONCE: Final = 50
 SEED: Final = 14
 SHOWN: Final = (("smallest", ""), ("key", "-key"))
 SKIPS: Final = ("REDELIVERY_SKIP", "PULL_BATCH_ORDER")
@@ -105,10 +105,10 @@ def prove(url: str, sample: int, folder: Path) -> Outcome:
             outcome.missing[name] += lacks(finding, proof, on_key, Drawing.on(page))
         except (HTTPError, AssertionError) as error:
             outcome.missing[name].append(f"{error}: {finding['unproven_because']}")
-    for finding, judged in judged_again(saved, folder):
-        again = {(one["kind"], one["status"]) for one in judged["findings"]}
-        if judged["verdict"] != "FAIL" or (finding["kind"], finding["status"]) not in again:
-            outcome.missing[finding["finding_id"]].append(f"judged again: {judged['verdict']}, {sorted(again)}")
+    for finding, verified in verified_again(saved, folder):
+        again = {(one["kind"], one["status"]) for one in verified["findings"]}
+        if verified["verdict"] != "FAIL" or (finding["kind"], finding["status"]) not in again:
+            outcome.missing[finding["finding_id"]].append(f"verified again: {verified['verdict']}, {sorted(again)}")
     return outcome
 
 
@@ -141,10 +141,10 @@ def sampled(every: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]
     return [one for *_, one in sorted(turns, key=lambda each: each[:2])[:count]]
 
 
-def judged_again(findings: Sequence[dict[str, Any]], folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def verified_again(findings: Sequence[dict[str, Any]], folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """What `verify` says of the trace of each."""
-    for start in range(0, len(findings), JUDGED_AT_ONCE):
-        some = findings[start : start + JUDGED_AT_ONCE]
+    for start in range(0, len(findings), VERIFIED_AT_ONCE):
+        some = findings[start : start + VERIFIED_AT_ONCE]
         done = run("verify", "--format", "json", *(str(folder / f"{one['finding_id']}.jsonl") for one in some))
         yield from zip(some, map(json.loads, done.stdout.splitlines()), strict=True)
 

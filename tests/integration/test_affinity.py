@@ -1,4 +1,4 @@
-"""What the probe `affinity` observes beside what is judged: keys that rest, subscribers that join, flow control. Over real gRPC."""
+"""What the probe `affinity` observes beside what is verified: keys that rest, subscribers that join, flow control. Over real gRPC."""
 
 from __future__ import annotations
 

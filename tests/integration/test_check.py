@@ -1,8 +1,8 @@
-"""`ordering-prober check`: it passes on a right service, finds each fault of a wrong one, and judges Google's emulator.
+"""`ordering-prober check`: it passes on a right service, finds each fault of a wrong one, and verifies Google's emulator.
 
 That every probe works over real gRPC, from both vantages, is shown on a right service, and so is for one fault of each way in which a
 service answers that it gets across. Every fault is then tried in virtual time (`tests.virtual_time`), with the probe that it is for: what
-is judged there is judged alike here, and no deadline has to be waited for. `FULL_FAULTS=1` tries all of them with twenty seeds. By day
+is verified there is verified alike here, and no deadline has to be waited for. `FULL_FAULTS=1` tries all of them with twenty seeds. By day
 a right service is met by one probe of each way to the client and vantage; the service itself runs all of them in `test_service`.
 """
 

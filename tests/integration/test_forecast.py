@@ -156,8 +156,8 @@ def test_a_run_sends_what_its_cost_is_computed_from(probe: str) -> None:
     (instance,) = (instance for instance in instances_of(config.targets[0]) if instance.probe == probe)
     promised = instance.experiment.traffic(instance.workload)
     (result,) = in_virtual_time(lambda: run_checks(config, CheckRequest(probes=(probe,)), {}, lambda _: None))
-    unjudged = sum(result.counters.get(f"{where}_deliveries", 0) for where in ("unordered", "backoff", "sibling"))
-    delivered = result.counters["deliveries_first"] + result.counters.get("deliveries_redelivery", 0) + unjudged
+    unverified = sum(result.counters.get(f"{where}_deliveries", 0) for where in ("unordered", "backoff", "sibling"))
+    delivered = result.counters["deliveries_first"] + result.counters.get("deliveries_redelivery", 0) + unverified
     delivered += 2 * result.counters.get("dead_lettered", 0)  # published once more, and received from there
     delivered += 2 * result.counters.get("publishes_without_key", 0)  # on both subscriptions
     assert result.counters["publishes_invoked"] == promised.published - promised.unrecorded

@@ -55,10 +55,10 @@ def test_a_history_says_again_what_the_service_said(tmp_path: Path) -> None:
     reader = HistoryReader(str(history))
     ended = {stored.run_id for stored in reader.runs() if stored.result is not None}
     online = Counter((one.run_id, *described(one.made.finding)) for one in findings_in(history) if one.run_id in ended)
-    judged = run("verify", str(history), "--format", "json")
-    assert judged.returncode in (1, 3), judged.stderr
+    verified = run("verify", str(history), "--format", "json")
+    assert verified.returncode in (1, 3), verified.stderr
     again: Counter[tuple[str, str, str, str]] = Counter()
-    for row in map(json.loads, judged.stdout.splitlines()):
+    for row in map(json.loads, verified.stdout.splitlines()):
         if (run_id := row["run"]) in ended:
             again.update((run_id, found["key"], found["kind"], found["status"]) for found in row["findings"])
     assert sum(online.values()) > 0
@@ -71,14 +71,14 @@ def test_a_history_says_again_what_the_service_said(tmp_path: Path) -> None:
     assert run("verify", *map(str, tmp_path.glob("trace*.jsonl"))).returncode == 1
 
 
-def test_a_simulated_history_is_judged_like_any_other(tmp_path: Path) -> None:
+def test_a_simulated_history_is_verified_like_any_other(tmp_path: Path) -> None:
     """Ids of messages are wrong there."""
     history = str(tmp_path / "simulated")
     simulated = run("simulate", "--fault", "duplicate_id", "--seeds", "4", "--hours", "0.03", "--history", history)
     assert simulated.returncode == 0, simulated.stderr
-    judged = run("verify", history)
-    assert judged.returncode == 1, judged.stderr
-    assert "ID_CONFLICT" in judged.stdout
+    verified = run("verify", history)
+    assert verified.returncode == 1, verified.stderr
+    assert "ID_CONFLICT" in verified.stdout
     before = run("verify", history, "--until", "2025-12-19T23:00:00Z")
     assert "no recorded event matches" in before.stderr
 

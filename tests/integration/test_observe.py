@@ -25,8 +25,8 @@ from prober.errors import ConfigError
 from prober.monitoring.comparison import Late
 from prober.probes.observe import KeysKept
 from prober.slo.hot_keys import HotKeyClass
-from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
+from prober.traces.verification import verify_trace
 from tests.cloud_monitoring import AGE, Recorded, cloud_monitoring
 from tests.integration.embedded import WAIT_S, Clients, Running, running
 
@@ -169,8 +169,8 @@ def test_the_story(clients: Clients, calls: Calls, tmp_path: Path) -> None:
     assert seen.stream.counts["received"] == 3 * KEYS - 3 + 896 + 5
 
     with read_trace(trace) as reader:
-        judged = judge(str(trace), reader.header, reader)
-    assert [made.finding.kind for made in judged.findings if made.finding.kind in OUT] == [Kind.PUBLISHED_OUT_OF_ORDER]
+        verified = verify_trace(str(trace), reader.header, reader)
+    assert [made.finding.kind for made in verified.findings if made.finding.kind in OUT] == [Kind.PUBLISHED_OUT_OF_ORDER]
     theirs = clients.subscription
     assert [call.split()[0] for call in calls.asked if theirs in call] == ["Subscription"], "only they created it"
     assert not any(clients.topic in call and "Delete" in call for call in calls.asked)
@@ -257,7 +257,7 @@ def test_a_wrong_path_names_a_message_and_what_it_has(clients: Clients, calls: C
         observed(clients, calls, settings(clients, group="attributes.acount"), publish)
 
 
-def test_what_cannot_be_judged_is_counted_and_keys_may_be_hashed(clients: Clients, calls: Calls) -> None:
+def test_what_cannot_be_verified_is_counted_and_keys_may_be_hashed(clients: Clients, calls: Calls) -> None:
     def publish() -> None:
         sent = [send(clients, "ann", seq) for seq in (1, 2, 3, "four", 900)]
         sent += [send(clients, "bob", seq, key="") for seq in (1, 2)]
@@ -311,7 +311,7 @@ def test_a_publisher_s_record_shows_what_is_lost(server: Running, clients: Clien
     assert json.loads(seen.as_json())["recorded"]["verdict"] == "FAIL"
     beside = trace.with_suffix(".record.jsonl")
     with read_trace(beside) as reader:
-        assert Kind.ORDER_GAP in {made.finding.kind for made in judge(str(beside), reader.header, reader).findings}
+        assert Kind.ORDER_GAP in {made.finding.kind for made in verify_trace(str(beside), reader.header, reader).findings}
 
 
 def test_a_publisher_s_record_of_a_service_that_does_nothing_wrong(clients: Clients, calls: Calls, tmp_path: Path) -> None:

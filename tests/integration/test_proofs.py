@@ -1,4 +1,4 @@
-"""Every violation has its proof: the service under three faults at once, and each of its findings judged and read again."""
+"""Every violation has its proof: the service under three faults at once, and each of its findings verified and read again."""
 
 from __future__ import annotations
 

@@ -172,9 +172,9 @@ def test_what_was_found_is_there_with_its_evidence_and_still_after_a_restart(tmp
         assert "<svg" in get(f"{url}/api/v1/findings/{found['finding_id']}/diagram.svg")
         trace = tmp_path / "trace.jsonl"
         trace.write_text(get(f"{url}/api/v1/findings/{found['finding_id']}/trace"), encoding="utf-8")
-        judged = run("verify", str(trace), "--format", "json")
-        assert judged.returncode == 1, judged.stderr
-        kinds = {(one["kind"], one["status"]) for one in json.loads(judged.stdout)["findings"]}
+        verified = run("verify", str(trace), "--format", "json")
+        assert verified.returncode == 1, verified.stderr
+        kinds = {(one["kind"], one["status"]) for one in json.loads(verified.stdout)["findings"]}
         assert (found["kind"], found["status"]) in kinds
         assert running.stop() == 0
 

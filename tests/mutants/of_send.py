@@ -54,7 +54,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("responses-go-back-across-responses", MODEL, "inside = self.rules.mode is Mode.PULL and before.session is self.delivery.session", "inside = self.rules.mode is Mode.PULL", "Two pull responses are one."),
     rule("one-owed-position-is-not-enough", MODEL, "            if not doubt:\n", "            if not doubt and not any(doubt_of(PASSED_OVER, Passed(self, each, before, inside)) for each in positions):\n", "A skip is definite only if nothing that was skipped has an excuse."),
     excuse("order-within-a-group-counts", MODEL, "lowest, highest = self.view.low(self.position), self.view.high(self.before_position)", "lowest, highest = self.position, self.before_position", "The order inside a group of joined positions is certain."),
-    excuse("unplaced-records-are-judged", MODEL, "return self.delivery.unplaced and self.subscription.grace_of(self.delivery) is None", "return False", "A record whose place is not known has one."),
+    excuse("unplaced-records-are-verified", MODEL, "return self.delivery.unplaced and self.subscription.grace_of(self.delivery) is None", "return False", "A record whose place is not known has one."),
     rule("nothing-is-held-elsewhere", MODEL, "return known and held.owner is not None and self.delivery.owner is not None", "return False", "No subscriber holds anything."),
     excuse("unknown-owners-are-others", MODEL, "return known and held.owner is not None and self.delivery.owner is not None", "return known", "A stream whose opening was not recorded is another subscriber's."),
     excuse("what-is-above-is-held", SITUATION, "        if at < position:\n            yield at, delivery", "        yield at, delivery", "A restart at or below what is held is a split."),
@@ -63,5 +63,5 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("restarts-are-no-runs", MODEL, "or self.position > self.before_position:\n            return []", "or self.position < self.before_position:\n            return []", "With exactly-once delivery going on behind a redelivery begins a run."),
     rule("exactly-once-holds-nothing", MODEL, "if position != self.position or min(ends := ends_of(self.rules, held)) <= self.by_t:", "if min(ends := ends_of(self.rules, held)) < 1e12:", "With exactly-once delivery what is held may come again."),
     rule("grace-periods-excuse-all", MODEL, "grace = self.subscription.grace_of(self.delivery)\n        if grace is None:\n            return found", "grace = self.subscription.grace_of(self.delivery)\n        if grace is None:\n            return [replace(one, doubt=GRACE.format(\"nothing\")) for one in found]", "Nothing is definite."),
-    excuse("grace-periods-excuse-nothing", MODEL, "return [replace(one, doubt=GRACE.format(grace.cause)) for one in found]", "return found", "What was sent in a grace period is judged."),
+    excuse("grace-periods-excuse-nothing", MODEL, "return [replace(one, doubt=GRACE.format(grace.cause)) for one in found]", "return found", "What was sent in a grace period is verified."),
 )  # fmt: skip

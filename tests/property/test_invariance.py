@@ -1,6 +1,6 @@
 """What must not change a verdict: names, the origin of time, other keys, the passing of time, what is still to come.
 
-And what must not break the checker: anything. Sound and broken services are both judged, so that there are findings to compare.
+And what must not break the checker: anything. Sound and broken services are both verified, so that there are findings to compare.
 `FULL_PROPERTIES=1` tries many more.
 """
 
@@ -23,10 +23,10 @@ from prober.core.findings import EPOCHS, Finding, Kind, Status
 from prober.core.overdue import HELD_ELSEWHERE
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
-from tests.judging import SUBSCRIPTION, judge
 from tests.simulation.faults import FAULTS, Fault
 from tests.simulation.service import Run, simulate_run
 from tests.simulation.swarm import swarm
+from tests.verification import SUBSCRIPTION, verify
 
 Verdict: TypeAlias = tuple[Any, ...]
 
@@ -97,7 +97,7 @@ def of_key(key: str, events: Iterable[ev.Event]) -> list[ev.Event]:
 
 @settings(max_examples=EXAMPLES)
 @given(case=cases(keys=3))
-def test_keys_are_judged_apart(case: Case) -> None:
+def test_keys_are_verified_apart(case: Case) -> None:
     """Keys do not matter to each other, but for the doubt that a held one casts on waiting, and what their deliveries say of a session.
 
     No window is given up: when one is depends on what is waited for, and with it what is known of late copies.
@@ -114,7 +114,7 @@ def test_a_gap_beside_swapped_ids_is_reported_on_the_same_delivery() -> None:
 
 
 def together_and_apart(case: Case) -> tuple[Counter[Verdict], Counter[Verdict]]:
-    """What is found when all keys are judged by one checker, and when each has its own."""
+    """What is found when all keys are verified by one checker, and when each has its own."""
     run = case.run()
     rules = replace(run.rules, idle_after_s=inf)
     apart = Counter[Verdict]()
@@ -171,7 +171,7 @@ def test_the_passing_of_time_decides_nothing_else(case: Case, seed: int, pace: f
 def test_the_origin_of_time_does_not_matter(case: Case) -> None:
     run = case.run()
     now, later = ([_shifted(event, by) for event in run.events] for by in (0.0, 4096.0))
-    assert _shape(judge(run.rules, now)) == _shape(judge(run.rules, later))
+    assert _shape(verify(run.rules, now)) == _shape(verify(run.rules, later))
 
 
 def _shifted(event: ev.Event, by: float) -> ev.Event:
@@ -200,7 +200,7 @@ def test_names_do_not_matter(case: Case) -> None:
         }
         return replace(event, **changes)  # type: ignore[arg-type]
 
-    assert _shape(judge(run.rules, run.events)) == _shape(judge(run.rules, [renamed(event) for event in run.events]))
+    assert _shape(verify(run.rules, run.events)) == _shape(verify(run.rules, [renamed(event) for event in run.events]))
 
 
 # --- nothing is raised ---
@@ -303,4 +303,4 @@ def test_nothing_is_raised_when_time_makes_no_sense(rules: Rules, soup: list[tup
 @given(rules=RULES, case=cases())
 def test_wrong_assumptions_raise_nothing(rules: Rules, case: Case) -> None:
     run = case.run()
-    check_form(judge(rules, run.events), run.events)
+    check_form(verify(rules, run.events), run.events)

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from prober.core.events import Ended
 from prober.core.rules import Mode, Rules
-from tests.judging import judge
 from tests.simulation.legal import definite, findings_of
 from tests.simulation.service import simulate_run
 from tests.simulation.situations import SITUATIONS
 from tests.simulation.trace import show
+from tests.verification import verify
 
 EXAMPLES = 10_000 if os.environ.get("FULL_PROPERTIES") else 100
 
@@ -72,7 +72,7 @@ GENEROUS: tuple[dict[str, Any], ...] = (
 def test_a_generous_bound_or_a_short_memory_accuses_nobody(mode: Mode, seed: int, bounds: dict[str, Any]) -> None:
     run = simulate_run(seed, mode)
     generous = {name: _no_tighter(rules, bounds) for name, rules in run.rules_by_subscription.items()}
-    failures = definite(judge(run.rules, run.events, generous))
+    failures = definite(verify(run.rules, run.events, generous))
     assert not failures, f"seed {seed}, key {failures[0].key}:\n{show(run.events, failures[0].key)}"
 
 

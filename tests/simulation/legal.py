@@ -1,4 +1,4 @@
-"""Proves that a legal service is never accused: judges legal histories and prints what they contained and what was found.
+"""Proves that a legal service is never accused: verifies legal histories and prints what they contained and what was found.
 
     python -m tests.simulation.legal --histories 30000 --processes 2
     python -m tests.simulation.legal --seed 4711 --mode pull          prints one of them, with its findings
@@ -22,12 +22,12 @@ from typing import TypeAlias
 
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Mode
-from tests.judging import FAILURES, judge
 from tests.simulation.features import FEATURES, only, without
 from tests.simulation.service import Run, simulate_run
 from tests.simulation.situations import SITUATIONS
 from tests.simulation.swarm import swarm
 from tests.simulation.trace import show
+from tests.verification import FAILURES, verify
 
 HISTORIES_PER_TASK = 50
 ENOUGH_FOR_EVERY_SITUATION = 3000
@@ -63,7 +63,7 @@ class Counts:
 
 def findings_of(run: Run) -> list[Finding]:
     """What the checker says about a run."""
-    return judge(run.rules, run.events, run.rules_by_subscription)
+    return verify(run.rules, run.events, run.rules_by_subscription)
 
 
 def definite(findings: Iterable[Finding]) -> list[Finding]:
@@ -91,7 +91,7 @@ class Choice:
 
 
 def counted(choice: Choice, mode: Mode, seeds: Iterable[int]) -> Counts:
-    """Simulates and judges."""
+    """Simulates and verifies."""
     result = Counts()
     for seed in seeds:
         run = choice.run(seed, mode)

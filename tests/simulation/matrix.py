@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 
 from prober.core.findings import Kind
 from prober.core.rules import Mode
-from tests.judging import kinds
 from tests.simulation.faults import FAULTS, MUST_BE, Fault
 from tests.simulation.legal import findings_of
 from tests.simulation.service import simulate_run
+from tests.verification import kinds
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Row:
 
 
 def row(mode: Mode, fault: Fault | None, seeds: Iterable[int]) -> Row:
-    """Simulate, judge, count. A run in which the fault never fired is legal, and not counted."""
+    """Simulate, verify, count. A run in which the fault never fired is legal, and not counted."""
     result = Row()
     for seed in seeds:
         run = simulate_run(seed, mode, fault)

@@ -83,15 +83,15 @@ def test_processes_do_not_matter(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.fixture
 def strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Judges by a bound that is tighter than the true one, so that there is something to be found."""
+    """Verifies by a bound that is tighter than the true one, so that there is something to be found."""
 
-    def judged(run: Run) -> list[Finding]:
+    def verified(run: Run) -> list[Finding]:
         strict = {
             name: replace(rules, delivery_deadline_s=0.5, stall_deadline_s=0.5) for name, rules in run.rules_by_subscription.items()
         }
         return findings_of(replace(run, rules=strict[SUBSCRIPTION], rules_by_subscription=strict))
 
-    monkeypatch.setattr(legal, "findings_of", judged)
+    monkeypatch.setattr(legal, "findings_of", verified)
 
 
 @pytest.mark.usefixtures("strict")

@@ -60,7 +60,7 @@ def _check(indicator: Indicator, good: int, bad: int, undecided: int) -> dict[st
 
 
 def _undecided_verdict() -> Taped:
-    """What it judged is judged, although something is still owed in the end; one publish has no answer."""
+    """What it verified is verified, although something is still owed in the end; one publish has no answer."""
     run = Taped("ordering-owed").add(Opened(100.0, S, "A", "A"))
     for seq in range(1, 5):
         run.add(*_message(run, 100.0 + seq, seq))
@@ -69,12 +69,12 @@ def _undecided_verdict() -> Taped:
 
 
 def _stood_still() -> Taped:
-    """It stopped to judge, which the service may have caused: what it saw later is not judged, and is measured."""
+    """It stopped verifying, which the service may have caused: what it saw later is not verified, and is measured."""
     run = Taped("ordering-still").add(Opened(200.0, S, "A", "A"))
     for seq in range(1, 4):
         run.add(*_message(run, 200.0 + seq, seq))
     run.add(PublishInvoked(205.0, "k", run.run_id, 4), PublishInvoked(205.1, "k", run.run_id, 5))
-    judged = len(run.events)
+    verified = len(run.events)
     run.add(
         Published(211.0, "k", run.run_id, 4, f"{run.run_id}-4"),
         PublishUnknown(211.0, "k", run.run_id, 5),
@@ -83,7 +83,7 @@ def _stood_still() -> Taped:
         Delivered(219.0, S, "k", "A", run.run_id, 4, f"{run.run_id}-4"),
         *_message(run, 220.0, 6),
     )
-    return run.ended(200.0, 230.0, "UNKNOWN", judged_events=judged, checks=[_check(Indicator.ORDER, 0, 0, 3)])
+    return run.ended(200.0, 230.0, "UNKNOWN", verified_events=verified, checks=[_check(Indicator.ORDER, 0, 0, 3)])
 
 
 def _lost() -> Taped:

@@ -106,7 +106,7 @@ def with_other_bytes(file: Path) -> None:
     file.write_bytes(content)
 
 
-def test_a_file_whose_footer_is_damaged_is_not_judged(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_whose_footer_is_damaged_is_not_verified(spark: SparkSession, tmp_path: Path) -> None:
     files = write(tmp_path / "h", Taped().add(PublishInvoked(1.0, "k", "ordering-1", 1)).ended(0.0, 3.0))
     (file,) = [path for path in files if path.is_relative_to(tmp_path / "h" / EVENTS.name)]
     work = Work(spark, History(spark, str(tmp_path / "h")), Reports(spark, str(tmp_path / "r")), DAY, MIDNIGHT + 200_000.0)
@@ -114,7 +114,7 @@ def test_a_file_whose_footer_is_damaged_is_not_judged(spark: SparkSession, tmp_p
     content = file.read_bytes()
     name = content.rindex(b"message_id")
     file.write_bytes(content[:name] + b"n" + content[name + 1 :])
-    with pytest.raises(JobError, match=rf"^damaged, so that nothing was judged: file:.*/{file.name}$"):
+    with pytest.raises(JobError, match=rf"^damaged, so that nothing was verified: file:.*/{file.name}$"):
         reverify.run(work)
 
 

@@ -119,11 +119,11 @@ def test_a_record_of_which_something_is_missing_decides_nothing(spark: SparkSess
     assert totals(rows)["available"][2] == 8
 
 
-@pytest.mark.parametrize("said", [{"internal_error": True}, {"judged_events": 3}])
-def test_what_was_measured_is_measured_whether_it_was_judged_or_not(spark: SparkSession, said: dict[str, Any]) -> None:
-    """A service that is down keeps runs from being judged: it must not look available for that."""
-    unjudged, judged = (Taped().add(*OF_EVERY_KIND).ended(0.0, 120.0, "UNKNOWN", **about) for about in (said, {}))
-    assert totals(counts_of(spark, DURATIONS, unjudged)) == totals(counts_of(spark, DURATIONS, judged))
+@pytest.mark.parametrize("said", [{"internal_error": True}, {"verified_events": 3}])
+def test_what_was_measured_is_measured_whether_it_was_verified_or_not(spark: SparkSession, said: dict[str, Any]) -> None:
+    """A service that is down keeps runs from being verified: it must not look available for that."""
+    unverified, verified = (Taped().add(*OF_EVERY_KIND).ended(0.0, 120.0, "UNKNOWN", **about) for about in (said, {}))
+    assert totals(counts_of(spark, DURATIONS, unverified)) == totals(counts_of(spark, DURATIONS, verified))
 
 
 def test_checks_count_when_the_run_ended_each_for_itself_whatever_its_verdict(spark: SparkSession) -> None:

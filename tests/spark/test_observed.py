@@ -195,7 +195,7 @@ def test_the_hot_keys_of_a_recorded_hour(work: Work, orders: tuple[Path, Shop]) 
 
 
 def test_budgets_of_a_recorded_hour(work: Work, orders: tuple[Path, Shop]) -> None:
-    """What others publish is judged, and counts for no objective about publishes or latency."""
+    """What others publish is verified, and counts for no objective about publishes or latency."""
     folder, _ = orders
     outcome = slo_burn.run(work)
     assert outcome.exit in (Exit.PASS, Exit.FAIL), outcome.line

@@ -1,4 +1,4 @@
-"""A history that the service recorded while the embedded server broke its promises: judged again, it says what was said online."""
+"""A history that the service recorded while the embedded server broke its promises: verified again, it says what was said online."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _today() -> date:
     return datetime.fromtimestamp(wall_s(), UTC).date()
 
 
-@pytest.mark.nightly  # two minutes of the service; by day simulated histories are judged again, in `test_reverify`
+@pytest.mark.nightly  # two minutes of the service; by day simulated histories are verified again, in `test_reverify`
 def test_the_same_is_found_online_and_again(spark: SparkSession, tmp_path: Path) -> None:
     first = _today()
     location = str(tmp_path / "history")

@@ -1,4 +1,4 @@
-"""Judging again from the record: the same as online, and only as far as the record goes."""
+"""Verification again from the record: the same as online, and only as far as the record goes."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from prober.traces.trace import read_trace
 from spark_jobs import reverify
 from spark_jobs.frames import collected, held
 from spark_jobs.history import History, runs_of
-from spark_jobs.judging import CLOCKS
-from spark_jobs.reverify import judged, of_day
+from spark_jobs.reverify import of_day, verified
+from spark_jobs.verification import CLOCKS
 from spark_jobs.work import DAY_US, Exit, Reports, Work
 from tests.commands import VECTORS
 from tests.spark.taped import DAY, MIDNIGHT, S, Taped, frame, write
@@ -88,9 +88,9 @@ def online(run: Taped, events: Sequence[Event], *, finish: bool = True) -> Taped
 
 
 def again(spark: SparkSession, *taped: Taped, clock_error_s: float = 0.1) -> list[dict[str, Any]]:
-    """All rows that judging the runs again gives."""
+    """All rows that verifying the runs again gives."""
     runs = held(of_day(runs_of(frame(spark, RUNS, *taped)), DAY))
-    return collected(judged(frame(spark, EVENTS, *taped), runs, clock_error_s))
+    return collected(verified(frame(spark, EVENTS, *taped), runs, clock_error_s))
 
 
 def found_in(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str, str, list[int]]]:
@@ -106,19 +106,19 @@ def work_on(spark: SparkSession, folder: Path, *runs: Taped) -> Work:
     return Work(spark, history, reports, DAY, MIDNIGHT + 2 * DAY_US / 1e6)
 
 
-def test_the_same_is_found_in_runs_side_by_side_and_every_event_is_judged_once(spark: SparkSession) -> None:
+def test_the_same_is_found_in_runs_side_by_side_and_every_event_is_verified_once(spark: SparkSession) -> None:
     first = Taped(R, {S: RULES}).add(*skipping(), Ended(100.0, drained=True)).ended(0.0, 100.0, "FAIL")
     good = [Opened(0.0, S, "A", "A"), *published(1, 2, run="other"), *received(1, 2, run="other"), Ended(5.0, drained=True)]
     second = Taped("other", {S: RULES}).add(*good).ended(0.0, 100.0, "FAIL")
     rows = again(spark, first, second)
     assert found_in(rows) == [SKIP]
-    assert {row["run_id"]: (row["judged"], row["verdict_now"]) for row in rows if row["kind"] is None} == {
+    assert {row["run_id"]: (row["verified"], row["verdict_now"]) for row in rows if row["kind"] is None} == {
         R: (len(first.events), "FAIL"),
         "other": (len(second.events), "UNKNOWN"),
     }
 
 
-def test_a_run_with_two_subscriptions_is_judged_by_the_rules_of_each(spark: SparkSession) -> None:
+def test_a_run_with_two_subscriptions_is_verified_by_the_rules_of_each(spark: SparkSession) -> None:
     other = "projects/p/subscriptions/other"
     rules = {S: RULES, other: Rules(subscription_predates_first_publish=False)}
     opened = [Opened(0.0, S, "A", "A"), Opened(0.0, other, "B", "B")]
@@ -137,14 +137,14 @@ def test_a_run_with_two_subscriptions_is_judged_by_the_rules_of_each(spark: Spar
     }
 
 
-def test_events_after_the_last_judged_one_are_left_out(spark: SparkSession) -> None:
-    run = Taped(R, {S: RULES}).add(*skipping()).ended(0.0, 10.0, "UNKNOWN", judged_events=15)
+def test_events_after_the_last_verified_one_are_left_out(spark: SparkSession) -> None:
+    run = Taped(R, {S: RULES}).add(*skipping()).ended(0.0, 10.0, "UNKNOWN", verified_events=15)
     rows = again(spark, run)
     assert found_in(rows) == []
-    assert [(row["scope"], row["judged"], row["verdict_now"]) for row in rows] == [("prefix", 15, "UNKNOWN")]
+    assert [(row["scope"], row["verified"], row["verdict_now"]) for row in rows] == [("prefix", 15, "UNKNOWN")]
 
 
-def test_a_run_that_was_cut_short_is_judged_as_far_as_it_goes(spark: SparkSession) -> None:
+def test_a_run_that_was_cut_short_is_verified_as_far_as_it_goes(spark: SparkSession) -> None:
     rows = again(spark, Taped(R, {S: RULES}).add(*skipping()).began(0.0))
     assert found_in(rows) == [SKIP]
     assert [(row["scope"], row["verdict_now"]) for row in rows if row["kind"] is None] == [("cut_short", "FAIL")]
@@ -182,7 +182,7 @@ def test_a_hole_that_the_recorder_marked_is_enough(spark: SparkSession) -> None:
     run.ended(0.0, 10.0, "PASS", events=13)
     rows = again(spark, run)
     assert [(kind, status) for _, kind, status, _ in found_in(rows)] == [("ORDER_GAP", "indeterminate")]
-    assert [row["judged"] for row in rows if row["kind"] is None] == [13]
+    assert [row["verified"] for row in rows if row["kind"] is None] == [13]
 
 
 def test_an_event_that_is_there_twice_counts_once(spark: SparkSession) -> None:
@@ -243,12 +243,15 @@ def test_the_same_as_online_makes_no_difference(spark: SparkSession, tmp_path: P
     work = work_on(spark, tmp_path, run.ended(0.0, 100.0, "FAIL", finding_counts=run.counts))
     outcome = reverify.run(work)
     assert outcome.exit is Exit.FAIL
-    assert outcome.line == f"reverify {DAY}: FAIL, 1 runs judged again, 1 broken promises, 0 differences from the online judgement"
+    assert (
+        outcome.line
+        == f"reverify {DAY}: FAIL, 1 runs verified again, 1 broken promises, 0 differences from the online verification"
+    )
     summary = work.reports.summary("reverify", DAY)
     assert (summary["runs"], summary["kinds"], summary["differences"]) == ({"FAIL": 1}, {"REDELIVERY_SKIP": 1}, {})
 
 
-def test_every_vector_is_judged_as_online(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_vector_is_verified_as_online(spark: SparkSession, tmp_path: Path) -> None:
     """Each as a run of its own, with all that recorders know: publish times, regions, flow control, pulls."""
     runs = []
     for path in sorted(VECTORS.glob("*.jsonl")):
@@ -262,17 +265,17 @@ def test_every_vector_is_judged_as_online(spark: SparkSession, tmp_path: Path) -
     assert (sum(summary["runs"].values()), summary["differences"], summary["crashes"]) == (len(runs), {}, 0)
 
 
-def test_files_without_the_columns_that_were_added_are_judged_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_without_the_columns_that_were_added_are_verified_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
     run = online(Taped(R, {S: RULES}), drained())
     work = work_on(spark, tmp_path, run.ended(0.0, 100.0, "FAIL", finding_counts=run.counts))
     assert make_older(tmp_path / "h")
-    assert reverify.run(work).line.endswith("1 broken promises, 0 differences from the online judgement")
+    assert reverify.run(work).line.endswith("1 broken promises, 0 differences from the online verification")
 
 
 def test_other_keys_have_a_say(spark: SparkSession, tmp_path: Path) -> None:
     run = online(Taped(R, {S: Rules()}), held_up(S))
     work = work_on(spark, tmp_path, run.ended(0.0, 510.0, "PASS", finding_counts=run.counts))
-    assert reverify.run(work).line.endswith("0 broken promises, 0 differences from the online judgement")
+    assert reverify.run(work).line.endswith("0 broken promises, 0 differences from the online verification")
     assert work.reports.summary("reverify", DAY)["findings"] == {"indeterminate": 1}
 
 
@@ -311,7 +314,7 @@ def test_every_difference_is_named(spark: SparkSession, tmp_path: Path) -> None:
     summary = work.reports.summary("reverify", DAY)
     assert summary["scopes"] == {"cut_short": 1, "holed": 1, "whole": 4}
     skips = {"kind": "REDELIVERY_SKIP", "status": "violation", "also_online": 2, "only_now": 2, "online_unknown": 2}
-    assert summary["by_target"] == {"prod": {"judged": 6, "crashes": 0, "broken": [skips]}}
+    assert summary["by_target"] == {"prod": {"verified": 6, "crashes": 0, "broken": [skips]}}
 
 
 def test_by_target_what_was_found_at_the_time_is_no_news_and_a_target_without_findings_is_there(
@@ -334,18 +337,18 @@ def test_where_the_checker_fails_it_is_not_known_that_nothing_was_found(
 ) -> None:
     run = Taped(R, {S: RULES}).add(*drained()).ended(0.0, 100.0, "FAIL")
     work = work_on(spark, tmp_path, run)
-    real = reverify.judged
-    monkeypatch.setattr(reverify, "judged", lambda *given: real(*given).withColumn("crash", sf.lit("wrong")))
+    real = reverify.verified
+    monkeypatch.setattr(reverify, "verified", lambda *given: real(*given).withColumn("crash", sf.lit("wrong")))
     assert reverify.run(work).exit is Exit.UNKNOWN
     by_target = work.reports.summary("reverify", DAY)["by_target"]
-    assert {name: (one["judged"], one["crashes"]) for name, one in by_target.items()} == {"prod": (0, 1)}
+    assert {name: (one["verified"], one["crashes"]) for name, one in by_target.items()} == {"prod": (0, 1)}
 
 
 def test_a_run_belongs_to_the_day_on_which_it_ended(spark: SparkSession, tmp_path: Path) -> None:
     events = [Opened(-60.0, S, "A", "A"), *published(1, 2, at=-50.0), *received(2, 1, at=10.0), Ended(90.0, drained=True)]
     run = online(Taped(R, {S: RULES}), events)
     work = work_on(spark, tmp_path, run.ended(-60.0, 90.0, "FAIL", finding_counts=run.counts))
-    assert reverify.run(work).line.endswith("3 broken promises, 0 differences from the online judgement")
+    assert reverify.run(work).line.endswith("3 broken promises, 0 differences from the online verification")
 
 
 def test_without_runs_nothing_is_known(spark: SparkSession, tmp_path: Path) -> None:

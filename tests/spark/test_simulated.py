@@ -77,7 +77,7 @@ def night(spark: SparkSession, simulated_days: tuple[Path, list[Simulated]], tmp
 
 
 @pytest.mark.parametrize("day", [QUIET, DAY])
-def test_what_is_judged_again_is_what_was_found_online(night: Night, day: date) -> None:
+def test_what_is_verified_again_is_what_was_found_online(night: Night, day: date) -> None:
     def told(rows: list[Row]) -> Counter[tuple[str, ...]]:
         names = ("run_id", "subscription", "key", "kind", "status")
         return Counter(tuple(row[name] for name in names) for row in rows if row["status"] != Status.INFO)
@@ -91,7 +91,7 @@ def test_what_is_judged_again_is_what_was_found_online(night: Night, day: date) 
     assert [row for row in runs.values() if row["verdict"] != row["online_verdict"]] == []
 
 
-def test_what_is_judged_again_is_what_the_simulations_know(night: Night) -> None:
+def test_what_is_verified_again_is_what_the_simulations_know(night: Night) -> None:
     """What broke no promise is not found, and what did is, as what it must be."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for day in (QUIET, DAY):

@@ -11,8 +11,8 @@ from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.traces.codec import encode_event
 from prober.traces.header import TraceHeader, encode_header
-from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
+from prober.traces.verification import verify_trace
 
 KEYS = 10
 EVENTS_PER_MESSAGE = 4
@@ -58,12 +58,12 @@ def peak_bytes(events: int) -> int:
     tracemalloc.start()
     try:
         trace = read_trace(GeneratedFile(lines(messages)), "generated")
-        judgement = judge("generated", trace.header, trace)
+        verification = verify_trace("generated", trace.header, trace)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert judgement.events >= events
-    assert judgement.verdict is Verdict.PASS
+    assert verification.events >= events
+    assert verification.verdict is Verdict.PASS
     return peak
 
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def example() -> tuple[str, str]:
-    """The command of README.md that judges a file, and what it is said to print."""
+    """The command of README.md that verifies a file, and what it is said to print."""
     found = re.search(
         r"^```\n\$ ordering-prober (verify [^\n]*)\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
     )

@@ -1,11 +1,12 @@
-"""Judging a recorded run again, with the checker that judged it online: for `verify` on a history and for the nightly job `reverify`.
+"""Later verification of a recorded run, with the checker that verified it online: for `verify` on a history and for the nightly job
+`reverify`.
 
-A run is judged as it was online: all its events in the order of their numbers, by one checker, under the rules of the run. What may be
+A run is verified as it was online: all its events in the order of their numbers, by one checker, under the rules of the run. What may be
 concluded is limited by what is on record:
 
 * After a hole in the numbering nothing from before counts: an interruption is put there, unless the recorder has done so itself.
-* An event at no finite time, or earlier than the event before it, shows that one of the two is damaged. Judging stops before both.
-* Events after those that were judged online are left out, and what was on hold there stays so. The same holds at the end of a run that
+* An event at no finite time, or earlier than the event before it, shows that one of the two is damaged. Verification stops before both.
+* Events after those that were verified online are left out, and what was on hold there stays so. The same holds at the end of a run that
   was cut short.
 
 Memory: the checker, and 8 bytes for each event of the run.
@@ -22,7 +23,7 @@ from typing import Any
 
 from prober.core.events import Event, Interrupted
 from prober.core.findings import Finding
-from prober.core.judge import Judge, KeptFindings, RecordedFinding
+from prober.core.guarded_verifier import GuardedVerifier, KeptFindings, RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict, verdict_of
 
@@ -32,7 +33,7 @@ class Scope(StrEnum):
 
     WHOLE = "whole"
     PREFIX = "prefix"
-    """Online judging stopped before the end of the run."""
+    """Online verification stopped before the end of the run."""
     STOPPED = "stopped"
     """The prober was stopped while the run went on; the record is whole up to there."""
     CUT_SHORT = "cut_short"
@@ -52,7 +53,7 @@ class RunRecord:
     ended     whether the history has its end.
     events    how many it had; None: unknown.
     dropped   how many of them the history had to give up.
-    judged    only so many were judged online; None: all.
+    verified    only so many were verified online; None: all.
     merged    whether several processes recorded them.
     stopped   whether it ended because the prober was stopped.
     """
@@ -60,7 +61,7 @@ class RunRecord:
     ended: bool = True
     events: int | None = None
     dropped: int = 0
-    judged: int | None = None
+    verified: int | None = None
     merged: bool = False
     stopped: bool = False
 
@@ -68,7 +69,7 @@ class RunRecord:
     def of(cls, row: Mapping[str, Any], *, merged: bool = False) -> RunRecord:
         """What a row of the table `runs` says, that of its end if there is one."""
         events, dropped, stopped = row["events"], row["events_dropped"] or 0, bool(row["stopped"])
-        return cls(row["verdict"] is not None, events, dropped, row["judged_events"], merged, stopped)
+        return cls(row["verdict"] is not None, events, dropped, row["verified_events"], merged, stopped)
 
     def scope(self, recorded: int, highest: int) -> Scope:
         """The scope of the run, of which so many events are in the history, up to this number."""
@@ -79,7 +80,7 @@ class RunRecord:
             return Scope.HOLED
         if not self.ended:
             return Scope.CUT_SHORT
-        if self.judged is not None:
+        if self.verified is not None:
             return Scope.PREFIX
         return Scope.STOPPED if self.stopped else Scope.WHOLE
 
@@ -92,7 +93,7 @@ class RunChecker:
     """One recorded run on its way through the checker.
 
     found      its findings, in the numbers of the run.
-    recorded   how many of its events were taken, judged or not.
+    recorded   how many of its events were taken, verified or not.
     damage     what is wrong with the times of its events, in one line; empty if nothing is.
     """
 
@@ -103,16 +104,16 @@ class RunChecker:
         self.damage = ""
         self._record = record
         self._wanted = wanted
-        self._judge = Judge(rules, self._as_recorded)
+        self._verifier = GuardedVerifier(rules, self._as_recorded)
         self._numbers = array("q")
         self._latest = 0
         self._next: tuple[Event, int] | None = None
-        """The event that was taken last. It is judged when the one after it shows that its time is not too late."""
+        """The event that was taken last. It is verified when the one after it shows that its time is not too late."""
         self._left_out = False
 
     @property
     def events(self) -> int:
-        """How many events were judged, interruptions that stand for holes included."""
+        """How many events were verified, interruptions that stand for holes included."""
         return len(self._numbers)
 
     @property
@@ -122,13 +123,13 @@ class RunChecker:
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """What the checker saw and judged."""
-        return self._judge.counters
+        """What the checker saw and verified."""
+        return self._verifier.counters
 
     @property
     def crash(self) -> str:
         """Why the checker failed, one line; empty if it did not."""
-        return self._judge.stopped_because
+        return self._verifier.stopped_because
 
     @property
     def verdict(self) -> Verdict:
@@ -136,10 +137,10 @@ class RunChecker:
         if self.crash:
             return Verdict.UNKNOWN
         incomplete = self._left_out or self.scope is not Scope.WHOLE or not self._numbers
-        return verdict_of(failed=self.found.failed, owed=incomplete or self._judge.owed)
+        return verdict_of(failed=self.found.failed, owed=incomplete or self._verifier.owed)
 
     def take(self, event: Event, number: int) -> Sequence[RecordedFinding]:
-        """Take the event with the next number, and judge the one before; give back the findings made by that.
+        """Take the event with the next number, and verify the one before; give back the findings made by that.
 
         An event that was just taken does not count.
         """
@@ -149,10 +150,10 @@ class RunChecker:
         self._next = event, number
         self.recorded += 1
         self.damage = self.damage or _damage(before, event, number)
-        return () if self.damage or before is None else self._judge_next(*before)
+        return () if self.damage or before is None else self._verify_next(*before)
 
-    def judge(self, event: Event, number: int) -> Sequence[RecordedFinding]:
-        """Judge an event at once where numbers may be missing, or are not those of one numbering."""
+    def verify(self, event: Event, number: int) -> Sequence[RecordedFinding]:
+        """Verify an event at once where numbers may be missing, or are not those of one numbering."""
         self.recorded += 1
         return self._unless_beyond(event, number)
 
@@ -160,14 +161,14 @@ class RunChecker:
         """The run has no more events: settle what is on hold, unless it was cut off; give back the findings made so."""
         if self.damage:
             return ()
-        last = () if self._next is None else self._judge_next(*self._next)
-        record, waited = self._record, self._judge.ended or self._record.merged
-        if not record.ended or record.judged is not None or self._left_out or not waited:
+        last = () if self._next is None else self._verify_next(*self._next)
+        record, waited = self._record, self._verifier.ended or self._record.merged
+        if not record.ended or record.verified is not None or self._left_out or not waited:
             return last
         number = self._numbers[-1] if self._numbers else 0
-        return [*last, *self._keep(self._judge.finish(number), number)]
+        return [*last, *self._keep(self._verifier.finish(number), number)]
 
-    def _judge_next(self, event: Event, number: int) -> Sequence[RecordedFinding]:
+    def _verify_next(self, event: Event, number: int) -> Sequence[RecordedFinding]:
         hole = number != self._latest + 1 and not isinstance(event, Interrupted) and not self._is_beyond(number)
         self._latest = number
         found = self._observe(Interrupted(event.t), number) if hole else ()
@@ -177,14 +178,14 @@ class RunChecker:
         return () if self._is_beyond(number) else self._observe(event, number)
 
     def _is_beyond(self, number: int) -> bool:
-        """Whether an event is not judged: it comes after those that were judged online, or the checker has failed."""
-        beyond = self._record.judged is not None and number > self._record.judged
+        """Whether an event is not verified: it comes after those that were verified online, or the checker has failed."""
+        beyond = self._record.verified is not None and number > self._record.verified
         self._left_out |= beyond
-        return beyond or self._judge.fault is not None
+        return beyond or self._verifier.fault is not None
 
     def _observe(self, event: Event, number: int) -> Sequence[RecordedFinding]:
         self._numbers.append(number)
-        return self._keep(self._judge.observe(event, number), number)
+        return self._keep(self._verifier.observe(event, number), number)
 
     def _keep(self, findings: Sequence[Finding], number: int) -> Sequence[RecordedFinding]:
         self.found.add(findings, number)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from prober.core.events import EVENT_NAMES, Event
-from prober.core.judge import RecordedFinding
+from prober.core.guarded_verifier import RecordedFinding
 from prober.core.rules import Rules
 from prober.evidence.explain import explain
 from prober.runs.result import RunResult
@@ -88,14 +88,14 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class EventCounts:
-    """Events of a run: recorded, missing in the history, and judged online (None: all); and its rows of `MESSAGES` (None: unwritten).
+    """Events of a run: recorded, missing in the history, and verified online (None: all); and its rows of `MESSAGES` (None: unwritten).
 
     stopped   the prober was stopped while the run went on.
     """
 
     recorded: int
     dropped: int
-    judged: int | None
+    verified: int | None
     messages: int | None = None
     stopped: bool = False
 
@@ -245,7 +245,7 @@ def ending_row(run: RunContext, origin: Origin, t: float, result: RunResult, cou
         "internal_error": result.internal_error,
         "events": counts.recorded,
         "events_dropped": counts.dropped,
-        "judged_events": counts.judged,
+        "verified_events": counts.verified,
         "stopped": counts.stopped or None,
         MESSAGES_WRITTEN: counts.messages,
         "finding_counts": [{"kind": kind, "status": status, "count": count} for (kind, status), count in result.counts.items()],

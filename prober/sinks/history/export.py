@@ -95,7 +95,7 @@ def _others_matter(reader: HistoryReader, run: StoredRun, key: str, subscription
     """Whether the events of the key alone do not say enough: something did not come in time, and other keys may be why."""
     checker = RunChecker({subscription: run.rules[subscription]}, run.record)
     for recorded in reader.events(key, subscription=subscription, span=extent([run]), run_ids=(run.run_id,)):
-        checker.judge(recorded.event, recorded.number)
+        checker.verify(recorded.event, recorded.number)
     checker.finish()
     return any(kind in ABOUT_TIME for kind, _ in checker.found.counts)
 

@@ -80,7 +80,7 @@ class StoredRun:
 
     @property
     def rules(self) -> Mapping[str, Rules]:
-        """The bounds that it is judged under, by subscription."""
+        """The bounds that it is verified under, by subscription."""
         return self.context.rules
 
 

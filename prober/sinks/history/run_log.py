@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 from prober.core.events import Event, Interrupted
 from prober.core.findings import Finding
-from prober.core.judge import RecordedFinding
+from prober.core.guarded_verifier import RecordedFinding
 from prober.runs.result import RunResult
 from prober.sinks.history.encoding import (
     EventCounts,
@@ -121,14 +121,14 @@ class RunLog:
             self._keep(tuple(findings))
 
     def ended(
-        self, result: RunResult, late: Sequence[Finding] = (), judged_events: int | None = None, *, stopped: bool = False
+        self, result: RunResult, late: Sequence[Finding] = (), verified_events: int | None = None, *, stopped: bool = False
     ) -> None:
         """The run is over; `late` are the findings that only its end decided.
 
-        `judged_events`: after so many events the recorder stopped judging; None if it judged all. `stopped`: the prober was stopped.
+        `verified_events`: after so many events the recorder stopped verifying; None if it verified all. `stopped`: the prober was stopped.
         """
         self._keep(late)
-        counts = EventCounts(self._count, self._dropped, judged_events, stopped=stopped)
+        counts = EventCounts(self._count, self._dropped, verified_events, stopped=stopped)
         self._end = _End(self._clock(), result, counts)
         self.release()
 

@@ -278,4 +278,4 @@ class HistoryRun:
     def ended(self, end: RunEnded) -> None:
         """The run is over."""
         result = replace(end.result, checks=end.checks)
-        self._log.ended(result, end.findings, end.recorded.judged, stopped=end.cut_short)
+        self._log.ended(result, end.findings, end.recorded.verified, stopped=end.cut_short)

@@ -21,7 +21,7 @@ class Condition(StrEnum):
     WARN         the only violations are of behaviour that Google documents as usual, and does not guarantee.
     STARTING     the first run has not ended yet, and is not late.
     PASS         nothing that was observed breaks a guarantee.
-    MAINTENANCE  not judged.
+    MAINTENANCE  not verified.
     """
 
     OUTAGE = "OUTAGE"

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from prober.config.following import ConfigurationStatus
 from prober.core.findings import FAILING
-from prober.core.judge import RecordedFinding
+from prober.core.guarded_verifier import RecordedFinding
 from prober.core.kinds import Symptom, symptom_of
 from prober.core.verdict import Verdict, worst
 from prober.evidence.explain import explain

@@ -227,7 +227,7 @@ TOP_KEY_AGE: Final = gauge(
 REVERIFIED_FINDINGS: Final = gauge(
     "reverified_findings",
     TARGET,
-    "Broken promises in the newest nightly report that were found only when runs were judged again, or of which nobody knows whether they "
+    "Violations in the newest nightly report that were found only when runs were verified again, or of which nobody knows whether they "
     "were found before. NaN if the report cannot tell; absent without one.",
     {"kind": CAN_FAIL},
     start=None,
@@ -390,7 +390,7 @@ FIGURES: Final = MappingProxyType({figure: gauge(figure.value, SUBSCRIPTION, fig
 FAMILIES: Final = (*(value for value in dict(globals()).values() if isinstance(value, Family)), *FIGURES.values())
 
 CHECKS: Final = MappingProxyType({one.indicator: one for one in FAMILIES if one.indicator and "result" in one.values})
-"""Where the things that a run judges are counted, by indicator."""
+"""Where the things that a run verifies are counted, by indicator."""
 LATENCIES: Final = MappingProxyType({one.indicator: one for one in FAMILIES if one.indicator and one.kind is MetricType.HISTOGRAM})
 """Where what takes time is counted, by indicator."""
 NEVER_DONE: Final = MappingProxyType(

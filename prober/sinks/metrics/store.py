@@ -162,7 +162,7 @@ class Series:
             seconds = 0.0
             if family.indicator is not None:
                 self._store.counter(families.NEGATIVE_DURATIONS, *self.labels[: len(TARGET)], family.indicator).inc()
-        # As objectives are judged: what is not longer than a threshold is in its bucket, whatever floats make of it.
+        # As objectives are evaluated: what is not longer than a threshold is in its bucket, whatever floats make of it.
         histogram = self._histograms.get((family, *values))
         if histogram is None:
             histogram = self._histograms[family, *values] = self._store.histogram(family, *self.labels, *values)

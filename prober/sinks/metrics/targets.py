@@ -30,7 +30,7 @@ class SubscriptionMetrics(Series):
     _unreachable_runs = 0
 
     def checked(self, indicator: Indicator, counts: SliCounts) -> None:
-        """So many things were judged, with these results. KeyError for an indicator that no run judges."""
+        """So many things were verified, with these results. KeyError for an indicator that no run verifies."""
         family = families.CHECKS[indicator]
         self.count(family, CheckResult.GOOD, by=counts.good)
         self.count(family, CheckResult.BAD, by=counts.bad)

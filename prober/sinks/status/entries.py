@@ -21,7 +21,7 @@ from typing import Final
 from prober.clock import monotonic_s
 from prober.core.events import Closed, Opened
 from prober.core.findings import FAILING, Finding, Kind, Status
-from prober.core.judge import RecordedFinding
+from prober.core.guarded_verifier import RecordedFinding
 from prober.core.kinds import is_told
 from prober.evidence.evidence import Excerpt, collect
 from prober.evidence.explain import explain
@@ -103,7 +103,7 @@ def entry_of(
 
 def _state(ended: EndedRun, prober: ProberIdentity) -> ProberState:
     recorded = ended.recorded
-    observed = (0, None, "") if recorded is None else (recorded.count, recorded.judged, recorded.unjudged_because)
+    observed = (0, None, "") if recorded is None else (recorded.count, recorded.verified, recorded.unverified_because)
     return ProberState(prober.instance, prober.version, prober.started_at, ended.clock_offset_s, *observed)
 
 

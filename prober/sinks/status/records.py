@@ -37,8 +37,8 @@ class ProberState:
     """The state of the prober at the end of a run: what to look at first when a finding is doubted.
 
     clock_offset_s     what to add to the time of an event to get seconds since 1970.
-    events             how many were recorded in the run; `judged`: how many of these were verified; None: all.
-    unjudged_because   why verification ended early; empty if it did not.
+    events             how many were recorded in the run; `verified`: how many of these were verified; None: all.
+    unverified_because   why verification ended early; empty if it did not.
     """
 
     instance: str
@@ -46,8 +46,8 @@ class ProberState:
     started_at: float
     clock_offset_s: float
     events: int = 0
-    judged: int | None = None
-    unjudged_because: str = ""
+    verified: int | None = None
+    unverified_because: str = ""
 
 
 class RunRecord(Record):

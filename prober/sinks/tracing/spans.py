@@ -30,7 +30,7 @@ from opentelemetry.trace import Link, Span, SpanContext, SpanKind, StatusCode, s
 from prober.clock import monotonic_s, wall_s
 from prober.core.events import Delivered, Event, PublishInvoked
 from prober.core.findings import FAILING
-from prober.core.judge import RecordedFinding
+from prober.core.guarded_verifier import RecordedFinding
 from prober.core.verdict import Verdict
 from prober.evidence.explain import explain
 from prober.logs import span_context_of

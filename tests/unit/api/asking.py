@@ -21,7 +21,7 @@ from api.view import Archive
 from prober.config.loading import load
 from prober.config.models import Api
 from prober.core.findings import Finding, Kind, Status
-from prober.core.judge import RecordedFinding
+from prober.core.guarded_verifier import RecordedFinding
 from prober.core.verdict import Verdict
 from prober.monitoring.top_keys import StreamKeys
 from prober.runs.probe_instance import InstanceKey, ProbeInstance

@@ -17,8 +17,8 @@ from prober.runs.sink import KeptHistory
 from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of
 from prober.sinks.status.records import Evidence, FindingRecord, OpenSession
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import judge
 from prober.traces.trace import FIRST_EVENT_LINE, read_trace, write_trace
+from prober.traces.verification import verify_trace
 from tests.notation import history
 
 VECTORS = Path(__file__).parents[2] / "vectors"
@@ -45,9 +45,9 @@ def found(text: str, mode: Mode = Mode.STREAMING) -> FindingRecord:
 
 
 def findings(header: TraceHeader, events: Sequence[Event]) -> tuple[FindingRecord, ...]:
-    judgement = judge("run", header, events)
+    verification = verify_trace("run", header, events)
     result = RunResult(
-        "run", "ordering", "europe", "wire", Verdict.FAIL, "", 0.0, 1.0, findings=judgement.findings, counts=judgement.counts
+        "run", "ordering", "europe", "wire", Verdict.FAIL, "", 0.0, 1.0, findings=verification.findings, counts=verification.counts
     )
     kept = KeptHistory(events, {header.subscription: header.rules}, len(events))
     return entry_of(EndedRun(INSTANCE, result, 1.0, 0.0, kept), ProberIdentity("prober-0", "1", 0.0)).findings

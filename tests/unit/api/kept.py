@@ -25,7 +25,7 @@ SLASHED = "orders/2026/../ä \U0001f511?#%00"
 
 
 def real(run_id: str = "run-real", at: float = START) -> Entry:
-    """A run that was judged: message 3 was passed over. With the evidence for it."""
+    """A run that was verified: message 3 was passed over. With the evidence for it."""
     result, recorded = failed(run_id, at=at)
     return entry_of(EndedRun(INSTANCE, result, at + 2.0, 0.0, recorded), PROBER)
 

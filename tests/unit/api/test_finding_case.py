@@ -1,4 +1,4 @@
-"""The page of a finding: all that is needed to believe it, and to judge it again."""
+"""The page of a finding: all that is needed to believe it, and to verify it again."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_what_it_says() -> None:
         "witnesses": shown["witnesses"],
         "after": shown["after"],
         "unproven_because": "",
-        "judge_again": "ordering-prober verify --explain run-2-1.jsonl",
+        "verify_again": "ordering-prober verify --explain run-2-1.jsonl",
     }
     assert shown["facts"]["seq"] == 4
     assert all(reason.startswith("not ") for reason in shown["reasons"])
@@ -78,7 +78,7 @@ def test_every_link_leads_somewhere() -> None:
         assert ask(asked, path).status_code == 200, name
 
 
-def test_the_trace_is_judged_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_trace_is_verified_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = answer(FINDING)
     response = ask(full_view(), shown["links"]["trace"])
     assert response.headers["content-disposition"] == 'attachment; filename="run-2-1.jsonl"'
@@ -86,12 +86,12 @@ def test_the_trace_is_judged_the_same(tmp_path: Path, capsys: pytest.CaptureFixt
     file = tmp_path / "run-2-1.jsonl"
     file.write_bytes(response.content)
     assert main(["verify", "--format", "json", str(file)]) == 1
-    (judged,) = json.loads(capsys.readouterr().out)["findings"]
-    assert (judged["kind"], judged["status"], judged["key"]) == (shown["kind"], shown["status"], shown["key"])
+    (verified,) = json.loads(capsys.readouterr().out)["findings"]
+    assert (verified["kind"], verified["status"], verified["key"]) == (shown["kind"], shown["status"], shown["key"])
     seen = re.search(r" Seen at [0-9:]+ UTC \(t=2\.100 s\)\.", shown["explanation"])  # a trace file knows no time of day
     assert seen is not None
-    assert judged["explanation"] == shown["explanation"].replace(seen[0], "")
-    assert judged["witnesses"] == [line["line"] for line in shown["evidence"]["events"] if line["witness"]]
+    assert verified["explanation"] == shown["explanation"].replace(seen[0], "")
+    assert verified["witnesses"] == [line["line"] for line in shown["evidence"]["events"] if line["witness"]]
 
 
 def test_everything_on_the_key_is_shown_when_it_is_asked_for() -> None:
@@ -120,7 +120,7 @@ def test_what_is_left_out_of_the_key_is_said() -> None:
     record = found(f"{calm} P200@200 P201@200 ok200=m200@200.1 ok201=m201@200.1 A<201,200@201")
     on_key = case_of(record, None, None, Shown.KEY)
     assert re.search("[0-9]{3} earlier ones are not kept. The drawing leaves out [0-9]{3} of them", on_key.proof)
-    assert on_key.proof.endswith("Judged again, they give the same finding.")
+    assert on_key.proof.endswith("Verified again, they give the same finding.")
     assert "events left out" in on_key.drawing
     assert record.on_key is not None
     cut_off = replace(record, on_key=replace(record.on_key, proven=False))
@@ -138,7 +138,7 @@ def test_nothing_else_can_be_shown() -> None:
     assert ask(full_view(), "/findings/run-2-1?show=more").status_code == 400
 
 
-def test_the_bundle_is_judged_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_bundle_is_verified_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "run-2-1.zip"
     file.write_bytes(ask(full_view(), f"{FINDING}/bundle").content)
     assert main(["verify", "--explain", str(file)]) == 1

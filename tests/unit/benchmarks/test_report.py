@@ -10,7 +10,7 @@ import pytest
 from benchmarks.figures import Figure, Kept, merged, read, write
 from benchmarks.report import GROUPS, KEPT, regressions, table
 
-COST = Figure("judge", "times a line", (4.0, 4.4, 4.1), 5.0, group="checker", date="2026-11-20")
+COST = Figure("verify", "times a line", (4.0, 4.4, 4.1), 5.0, group="checker", date="2026-11-20")
 RATE = Figure("alone", "times as much", (6.5, 6.1), 6.0, more=True, group="end_to_end", date="2026-11-20")
 
 

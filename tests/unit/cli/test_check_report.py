@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prober.cli.check_report import result_as_text, summary
 from prober.core.findings import Facts, Finding, Kind, Status
-from prober.core.judge import RecordedFinding
+from prober.core.guarded_verifier import RecordedFinding
 from prober.core.verdict import Verdict
 from prober.runs.result import Durations, RunResult
 from prober.slo.figures import Figure

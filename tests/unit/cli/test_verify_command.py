@@ -50,9 +50,9 @@ def test_a_history_that_says_it_drained_but_owes_is_undecided(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("events", ["", "open A of client A end @500"])
-def test_a_pass_without_a_delivery_says_that_there_was_nothing_to_judge(tmp_path: Path, capsys: Output, events: str) -> None:
+def test_a_pass_without_a_delivery_says_that_there_was_nothing_to_verify(tmp_path: Path, capsys: Output, events: str) -> None:
     assert main(["verify", saved(tmp_path / "f.jsonl", events)]) == 0
-    assert "nothing to judge: no delivery is on record)" in capsys.readouterr().out
+    assert "nothing to verify: no delivery is on record)" in capsys.readouterr().out
 
 
 def test_a_drained_history_passes(tmp_path: Path) -> None:
@@ -225,14 +225,14 @@ def test_explain_reads_standard_input_twice() -> None:
 # ----------------------------------------------------------------------------------------------------------- unreadable files
 
 
-def test_a_malformed_file_is_one_line_and_the_others_are_judged(tmp_path: Path, capsys: Output) -> None:
+def test_a_malformed_file_is_one_line_and_the_others_are_verified(tmp_path: Path, capsys: Output) -> None:
     bad = broken(tmp_path / "bad.jsonl", "P1,2,3 A<1@1")
     assert main(["verify", PASSING, bad, FAILING]) == 2
     captured = capsys.readouterr()
     assert captured.err == f"{bad}:10: not JSON at column 8: unexpected end of data\n"
     verdicts = [line for line in captured.out.splitlines() if not line.startswith(" ")]
     assert verdicts[0] == f"{PASSING}: PASS (10 events)"
-    assert verdicts[1] == f"{bad}: UNKNOWN (8 events; judged up to a malformed line)"
+    assert verdicts[1] == f"{bad}: UNKNOWN (8 events; verified up to a malformed line)"
     assert verdicts[2] == f"{FAILING}: FAIL (10 events; 3 violations)"
 
 
@@ -240,7 +240,7 @@ def test_what_was_proven_before_a_malformed_line_stands(tmp_path: Path, capsys: 
     bad = broken(tmp_path / "bad.jsonl", "P1,2,3 A<1@1 A<3@1.1")
     assert main(["verify", "--explain", bad]) == 2
     out = capsys.readouterr().out
-    assert out.startswith(f"{bad}: FAIL (9 events; 1 violation; judged up to a malformed line)\n  ORDER_GAP (violation)")
+    assert out.startswith(f"{bad}: FAIL (9 events; 1 violation; verified up to a malformed line)\n  ORDER_GAP (violation)")
     assert "X <-- wrong" in out
     assert main(["verify", "--format", "json", bad]) == 2
     (row,) = rows(capsys)
@@ -277,7 +277,7 @@ def test_a_fault_of_the_checker_is_undecided_and_says_so(monkeypatch: pytest.Mon
                 raise KeyError("position")
             return super().observe(event)
 
-    monkeypatch.setattr("prober.core.judge.Verifier", Faulty)
+    monkeypatch.setattr("prober.core.guarded_verifier.Verifier", Faulty)
     assert main(["verify", "--explain", FAILING]) == 3
     captured = capsys.readouterr()
     assert captured.out.startswith(f"{FAILING}: UNKNOWN (10 events; 1 violation; the checker failed)\n")

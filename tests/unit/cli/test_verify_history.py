@@ -114,20 +114,20 @@ def test_a_damaged_file_is_named_and_counted_and_its_events_are_missing(location
     assert main(["verify", location]) == 2
     out, err = capsys.readouterr()
     name = path.relative_to(location)
-    assert err == f"{location}/{name}: damaged: its bytes are not those that were written; what is in it was not judged\n"
+    assert err == f"{location}/{name}: damaged: its bytes are not those that were written; what is in it was not verified\n"
     assert out.splitlines()[-1] == f"{location}: 3 runs, 0 recorded events, 1 unreadable file: 0 PASS, 0 FAIL, 3 UNKNOWN"
 
 
-def test_events_that_are_not_judged_are_counted(tmp_path: Path, capsys: Output) -> None:
+def test_events_that_are_not_verified_are_counted(tmp_path: Path, capsys: Output) -> None:
     recorder = Recorder(tmp_path)
     log = recorder.begin()
     for event in history(RIGHT):
         log.record(event)
-    log.ended(result(), judged_events=5)
+    log.ended(result(), verified_events=5)
     recorder.save()
     recorder.kill()
     assert main(["verify", str(tmp_path)]) == 3
-    assert ": 1 run, 14 recorded events (5 judged): " in capsys.readouterr().out
+    assert ": 1 run, 14 recorded events (5 verified): " in capsys.readouterr().out
 
 
 def test_an_event_earlier_than_the_one_before_damages_the_record_and_is_no_finding(tmp_path: Path, capsys: Output) -> None:
@@ -139,7 +139,7 @@ def test_an_event_earlier_than_the_one_before_damages_the_record_and_is_no_findi
     recorder.kill()
     assert main(["verify", str(tmp_path)]) == 2
     out, err = capsys.readouterr()
-    assert f"UNKNOWN ({place} events; judged up to damaged events)" in out
+    assert f"UNKNOWN ({place} events; verified up to damaged events)" in out
     assert err == f"run run-1: event {place + 2} is earlier than event {place + 1}; its record is damaged\n"
 
 
@@ -172,7 +172,7 @@ def test_what_is_in_the_spool_only_is_mentioned(tmp_path: Path, capsys: Output) 
     recorder.kill()
     assert main(["verify", str(tmp_path)]) == 3
     first, second = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(r".*: [\d,]+ bytes of newer records are still in the spool and were not judged", first)
+    assert re.fullmatch(r".*: [\d,]+ bytes of newer records are still in the spool and were not verified", first)
     assert "no recorded event matches" in second
 
 

@@ -17,10 +17,10 @@ from prober.core.events import Event
 from prober.core.findings import Finding, Status
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
-from tests.judging import SUBSCRIPTION, judge
 from tests.notation import history
+from tests.verification import SUBSCRIPTION, verify
 
-LIMIT = pytest.mark.xfail(strict=True, reason="a limit of the judge, named in docs/findings.md: it says unknown, or nothing")
+LIMIT = pytest.mark.xfail(strict=True, reason="a limit of the verifier, named in docs/findings.md: it says unknown, or nothing")
 
 PULL, PUSH = Mode.PULL, Mode.PUSH
 LETTERS = {Status.VIOLATION: "V", Status.LIVENESS: "L", Status.INDETERMINATE: "I", Status.INFO: "N"}
@@ -84,15 +84,15 @@ def wrong(what: str, line: str, expected: str, **rules: Any) -> ParameterSet:
 
 
 def limit(one: ParameterSet) -> ParameterSet:
-    """A case that the judge does not see as it is; see `LIMIT`."""
+    """A case that the verifier does not see as it is; see `LIMIT`."""
     return pytest.param(*one.values, marks=LIMIT, id=one.id)
 
 
 def findings(line: str, rules: Rules) -> list[Finding]:
-    return judge(rules, history(line, rules.mode))
+    return verify(rules, history(line, rules.mode))
 
 
-def judged(
+def verified(
     rules: Rules, events: Iterable[Event], subscriptions: Iterable[str] = (SUBSCRIPTION,), each: Mapping[str, Rules] | None = None
 ) -> tuple[list[Finding], Verifier]:
     """All findings of a history, and the checker after it. `each` are the rules of single subscriptions."""
@@ -109,7 +109,7 @@ def all_of(line: str, **rules: Any) -> list[Finding]:
 def counted(line: str, **rules: Any) -> Mapping[str, int]:
     """The counters of a history of one subscription."""
     whole = rules_of(**rules)
-    return judged(whole, history(line, whole.mode))[1].counters
+    return verified(whole, history(line, whole.mode))[1].counters
 
 
 def listed(found: Iterable[Finding]) -> list[str]:
@@ -155,7 +155,7 @@ def merged(*lines: Iterable[Event]) -> list[Event]:
 
 
 def across(*lines: tuple[str, str], rules: Rules | None = None, by_subscription: dict[str, Rules] | None = None) -> list[Finding]:
-    """Judges histories of several subscriptions of one topic, each `(subscription, line)`; publish events in one of them suffice."""
+    """Verifies histories of several subscriptions of one topic, each `(subscription, line)`; publish events in one of them suffice."""
     verifier = Verifier(rules or rules_of(), subscriptions=[name for name, _ in lines], rules_by_subscription=by_subscription)
     found = observe(verifier, merged(*(history(line, subscription=name) for name, line in lines)))
     return [*found, *verifier.finish()]
@@ -173,7 +173,6 @@ __all__ = [
     "counted",
     "definitely",
     "findings",
-    "judged",
     "legal",
     "limit",
     "listed",
@@ -183,6 +182,7 @@ __all__ = [
     "owed",
     "rules_of",
     "say",
+    "verified",
     "words",
     "wrong",
 ]

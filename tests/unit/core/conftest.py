@@ -1,4 +1,4 @@
-"""Marks what the checker is known to judge otherwise than a test expects."""
+"""Marks what the checker is known to verify otherwise than a test expects."""
 
 from __future__ import annotations
 

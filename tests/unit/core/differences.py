@@ -21,7 +21,7 @@ MISSED: Final = (
     "test_amendments_lost_sends.py::test_the_later_messages_of_both_are_still_compared",
     "test_amendments_order.py::test_no_send_order_explains_the_race[two requests are two subscribers]",
     "test_amendments_order.py::test_why_a_skip_over_another_region_is_in_doubt",
-    "test_epochs.py::test_a_long_list_of_epochs_is_judged_to_its_end",
+    "test_epochs.py::test_a_long_list_of_epochs_is_verified_to_its_end",
     "test_found_by_simulation.py::test_wrong_histories_next_to_these[its session goes on above a copy that raced]",
     "test_found_by_simulation.py::test_wrong_histories_next_to_these[no stream was lost, and then another key is held]",
     "test_found_by_simulation.py::test_wrong_histories_next_to_these[what explains a skip leaves out something itself]",

@@ -64,7 +64,7 @@ def test_what_was_forgotten_is_not_held_against_anybody(one: Definite) -> None:
         wrong("a gap after a key was idle", f"{flow(1, 5)} P6@2001 ok6=m6@2001.1 P7@2001.2 ok7=m7@2001.3 A<7@2002", "V:ORDER_GAP"),
     ],
 )  # fmt: skip
-def test_what_is_remembered_is_judged(one: Definite) -> None:
+def test_what_is_remembered_is_verified(one: Definite) -> None:
     one.check()
 
 

@@ -1,4 +1,4 @@
-"""One holder: what is below is certainly held elsewhere, or nothing is certain. An excuse is judged too, and excuses its own message.
+"""One holder: what is below is certainly held elsewhere, or nothing is certain. An excuse is verified too, and excuses its own message.
 
 What would break an implementation that only tolerates a restart: the subscriber that was left and goes on; a restart above the lowest
 held message; exactly-once, where a rewind that something lower forced is legal and another is not; the copy that explains a skip while
@@ -149,7 +149,7 @@ def test_exactly_once_does_not_deliver_what_is_outstanding(one: Definite) -> Non
     one.check()
 
 
-# --- an excuse is judged too, and excuses its own message -------------------------------------------------------------------------
+# --- an excuse is verified too, and excuses its own message -------------------------------------------------------------------------
 
 # 2 was refused long ago and comes again at 40; all acknowledgements are long settled
 RUN = "P1,2,3,4 A<1,2,3,4@1 A ack 1,3,4@1.5 A nack 2@1.6"

@@ -27,7 +27,7 @@ from tests.unit.core.cases import LETTERS, PULL, PUSH, merged, rules_of
 LIVENESS = {Kind.STUCK, Kind.LOST_OVERTAKEN, Kind.REDELIVERY_STALL, Kind.UNACKED_STALL}
 
 
-def judged(rules: Rules, events: list[Event], *subscriptions: str) -> tuple[list[Finding], Verifier]:
+def verified(rules: Rules, events: list[Event], *subscriptions: str) -> tuple[list[Finding], Verifier]:
     """The liveness findings of a history, and the checker after it."""
     verifier = Verifier(rules, subscriptions=subscriptions or ("s",))
     found = [finding for event in events for finding in verifier.observe(event)]
@@ -37,7 +37,7 @@ def judged(rules: Rules, events: list[Event], *subscriptions: str) -> tuple[list
 
 def findings(line: str, **rules: Any) -> list[Finding]:
     whole = rules_of(**rules)
-    return judged(whole, history(line, whole.mode))[0]
+    return verified(whole, history(line, whole.mode))[0]
 
 
 def say(line: str, **rules: Any) -> list[str]:
@@ -248,7 +248,7 @@ def test_what_was_overtaken_is_reported_once_however_far_its_key_moves_on() -> N
 def test_what_another_subscription_received_is_owed() -> None:
     unknown = history("P1@0 info1@0.1 A<1@1 A ack 1@1.1 end @500", subscription="t")
     mine = history("open B of client B", subscription="s")
-    found, _ = judged(rules_of(), merged(mine, unknown), "s", "t")
+    found, _ = verified(rules_of(), merged(mine, unknown), "s", "t")
     assert [(one.kind, one.subscription, one.t, one.status) for one in found] == [(Kind.STUCK, "s", 121, Status.LIVENESS)]
 
 
@@ -256,7 +256,7 @@ def test_not_if_it_came_there_as_well() -> None:
     unknown = history("P1@0 info1@0.1 A<1@1 A ack 1@1.1 end @500", subscription="t")
     for t in ("0.5", "5"):
         mine = history(f"B<1@{t} B ack 1@{t}1", subscription="s")
-        assert judged(rules_of(), merged(mine, unknown), "s", "t")[0] == []
+        assert verified(rules_of(), merged(mine, unknown), "s", "t")[0] == []
 
 
 def test_what_is_told() -> None:
@@ -295,7 +295,7 @@ def test_why_something_is_in_doubt() -> None:
 )  # fmt: skip
 def test_what_is_owed(line: str, expected: bool, rules: dict[str, Any]) -> None:
     whole = rules_of(**rules)
-    assert judged(whole, history(line, whole.mode))[1].owed is expected
+    assert verified(whole, history(line, whole.mode))[1].owed is expected
 
 
 def test_a_key_that_moves_is_looked_at_once_in_a_deadline() -> None:
@@ -316,7 +316,7 @@ def test_memory_is_bounded_however_long_a_key_moves() -> None:
     line = " ".join(
         f"P{n}@{n / 10} ok{n}=m{n}@{n / 10 + 0.01:g} A<{n}@{n / 10 + 0.02:g} A ack {n}@{n / 10 + 0.03:g}" for n in range(1, count)
     )
-    _, verifier = judged(Rules(mode=Mode.STREAMING, retry_backoff_max_s=5.0), history(line))
+    _, verifier = verified(Rules(mode=Mode.STREAMING, retry_backoff_max_s=5.0), history(line))
     clock = verifier._groups["k"].checkers[0].liveness.clock
     assert len(clock._backed_off) == BACKED_OFF_KEPT
     assert not clock.holds.unacked

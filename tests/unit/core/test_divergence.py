@@ -15,7 +15,7 @@ from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
 from prober.evidence.explain import explain
 from tests.notation import history
-from tests.unit.core.cases import judged, listed, merged, rules_of
+from tests.unit.core.cases import listed, merged, rules_of, verified
 
 TWO = "P1@0 P2@0 P3@0"  # nothing is confirmed, so that only the comparison can find anything
 OTHER = "P1@0 P1[e2]@0"
@@ -27,7 +27,7 @@ def across(*lines: tuple[str, str], each: Mapping[str, Rules] | None = None, **r
     whole = rules_of(**rules)
     modes = {name: (each or {}).get(name, whole).mode for name, _ in lines}
     events = merged(*(history(line, modes[name], subscription=name) for name, line in lines))
-    return judged(whole, events, modes, each)
+    return verified(whole, events, modes, each)
 
 
 def diverging(*lines: str, each: dict[str, Rules] | None = None, **rules: Any) -> list[Finding]:
@@ -117,7 +117,7 @@ def test_a_control_operation_ends_the_comparison() -> None:
 
 def test_without_an_ordering_key_there_is_no_order() -> None:
     events = merged(history(f"{TWO} A<1,2@1", key=""), history("B<2,1@2", subscription="t", key=""))
-    found, verifier = judged(rules_of(), events, "st")
+    found, verifier = verified(rules_of(), events, "st")
     assert found == []
     assert verifier.counters["chances_divergence"] == 0
 

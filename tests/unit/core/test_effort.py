@@ -1,4 +1,4 @@
-"""The work of judging is bounded by what was delivered, however many orders a history may have."""
+"""The work of verification is bounded by what was delivered, however many orders a history may have."""
 
 from __future__ import annotations
 

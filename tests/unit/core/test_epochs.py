@@ -12,9 +12,9 @@ from prober.core.events import Acked, Delivered, Event
 from prober.core.publications import EPOCHS_KEPT
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
-from tests.judging import judge
 from tests.notation import history
 from tests.unit.core.cases import Case, case, observe, owed, words
+from tests.verification import verify
 
 ADOPTED: dict[str, Any] = {"subscription_predates_first_publish": False}
 UNCONFIRMED = "open A1 of client A@5 open A2 of client A@5 P1@0 P2@0.1 P2'gen1@4 P3@4.1 A1<1@6 A2<3@6.1"
@@ -56,7 +56,7 @@ def test_epochs(one: Case) -> None:
         case("nothing is told before the baseline is known", "open A of client A P1,2 end @500", **ADOPTED),
         case("nothing is owed below the baseline", "P1,2,3 A<3@1 A ack 3@1.1 end @500", **ADOPTED),
         case("what is above it is owed", "P1,2,3 A<2@1 A ack 2@1.1 end @500", "L:STUCK", **ADOPTED),
-        case("nothing is confirmed yet, runs are judged", "P1@0 P2@0 P3@0 A<1,2,3@1 A<1@2 A<3@2.1", "V:REDELIVERY_SKIP", **ADOPTED),
+        case("nothing is confirmed yet, runs are verified", "P1@0 P2@0 P3@0 A<1,2,3@1 A<1@2 A<3@2.1", "V:REDELIVERY_SKIP", **ADOPTED),
         case("a message of unknown outcome is seen first", "P1,2 P3@0.5 info3@0.6 P4@0.7 ok4=m4@0.75 A<3@1 A<2,3,4@1.1", **ADOPTED),
         case("a rewind to another epoch's", "P1,2 P1[e2]@5 ok1=f1@5.1 P2[e2]@5.2 ok2=f2@5.3 A<f1(1)@6 A<2@6.1 A<f1(1)@6.2 A<f2(2)@6.3", **ADOPTED),
         case("a baseline for each epoch", "P1,2 A<2@1 P1[e2]@5 ok1=f1@5.1 P2[e2]@5.2 ok2=f2@5.3 A<f2(2)@6", "V:ORDER_GAP", **ADOPTED),
@@ -109,13 +109,13 @@ def many_epochs(count: int) -> list[Event]:
     return events
 
 
-def test_a_long_list_of_epochs_is_judged_to_its_end() -> None:
-    """The oldest epochs become foreign, the newest are judged as ever."""
+def test_a_long_list_of_epochs_is_verified_to_its_end() -> None:
+    """The oldest epochs become foreign, the newest are verified as ever."""
     count = 5 * EPOCHS_KEPT
     events = many_epochs(count)
-    assert words(judge(Rules(), events)) == set()
+    assert words(verify(Rules(), events)) == set()
     again = [Delivered(count + t, "s", "k", "A", f"x{n}", 1, f"x{n}m1") for t, n in ((1.0, count - 3), (2.0, count - 1))]
-    assert words(judge(Rules(), [*events, *again])) == {"V:REDELIVERY_SKIP"}
+    assert words(verify(Rules(), [*events, *again])) == {"V:REDELIVERY_SKIP"}
     oldest = Delivered(count + 1.0, "s", "k", "A", "x0", 1, "x0m1")
     verifier = Verifier(Rules())
     assert words(observe(verifier, [*events, oldest])) == set()

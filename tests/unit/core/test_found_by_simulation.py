@@ -12,9 +12,9 @@ import pytest
 from prober.core.events import Closed, Opened
 from prober.core.findings import Kind, Status
 from prober.core.rules import Rules
-from tests.judging import SUBSCRIPTION, judge
 from tests.notation import history
 from tests.unit.core.cases import PULL, PUSH, Definite, definitely, legal, wrong
+from tests.verification import SUBSCRIPTION, verify
 
 TWO = "open A1 of client A open A2 of client A"
 THREE = f"{TWO} open A3 of client A P1@0 P2@0 ok1=m1@1.5 ok2=m2@1.5"
@@ -144,7 +144,7 @@ def test_wrong_histories_next_to_these(one: Definite) -> None:
 
 def test_streams_that_were_not_seen_to_open_race_from_the_first_delivery_on() -> None:
     whole = history(f"{TWO} P1,2 A1<2@1 A2<1@1.1")
-    definitely(judge(Rules(), [event for event in whole if not isinstance(event, Opened)]))
+    definitely(verify(Rules(), [event for event in whole if not isinstance(event, Opened)]))
 
 
 @pytest.mark.parametrize(
@@ -154,15 +154,15 @@ def test_what_is_missing_may_have_gone_with_streams_that_were_not_seen_to_open(l
     whole = history("open A1 of client A P1,2 A1<2@1.5 A1 ack 2@1.6 end @500")
     closed = [Closed(0.5 + number / 10, SUBSCRIPTION, f"before {number}") for number in range(lost)]
     events = sorted([*closed, *(event for event in whole if not isinstance(event, Opened))], key=lambda event: event.t)
-    gaps = [finding.status for finding in judge(rules, events) if finding.kind is Kind.ORDER_GAP]
+    gaps = [finding.status for finding in verify(rules, events) if finding.kind is Kind.ORDER_GAP]
     assert gaps == [Status.INDETERMINATE]
 
 
 def test_a_copy_on_a_stream_that_was_not_seen_to_open_may_be_one_of_the_same_client() -> None:
     whole = history("P1,2,3 A<1,2,3@1 A ack 1@1.5 A<1@30 A ack 1@30.05 A<3@30.1 B<2@30.2")
-    definitely(judge(Rules(), [event for event in whole if not isinstance(event, Opened)]))
+    definitely(verify(Rules(), [event for event in whole if not isinstance(event, Opened)]))
 
 
 def test_a_second_copy_that_comes_again_before_its_first_delivery_is_certain_is_no_primary() -> None:
     line = "open A1 of client A open A2 of client A open A3 of client A P1@0.6 ok1=m1@3.5 A1<1~1@0.7 A1 ack 1@1 P2@9 P3@9 ok2=m2@9.3 ok3=m3@9.3 P4@13 A2<3~3@13.588 A2 ack 3@13.8 A2<3~8@14.022 A1<2~2@14.263 A1 ack 2@14.55 A1<1~9@14.62 A1 ack 1@14.77 P5@18.5 ok4=m4@22.3 A3<1~9@23.464 A3 ack 1@23.6 A1<3~8@23.773 A3<4~4@24.535 A3 ack 4@24.6 A2<5~5@24.875 A2 ack 5@25.1 ok5=m5@25.3"
-    definitely(judge(Rules(), history(line), {"s": Rules(), "t": Rules()}))
+    definitely(verify(Rules(), history(line), {"s": Rules(), "t": Rules()}))

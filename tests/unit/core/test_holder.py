@@ -13,9 +13,9 @@ from prober.core.events import Closed, Delivered, Opened
 from prober.core.report import EARLY
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
-from tests.judging import judge
 from tests.notation import history
 from tests.unit.core.cases import Case, case, counted, observe, only, say, words
+from tests.verification import verify
 
 ONE_ACKED = "P1,2,3 A<1,2@1 A ack 1@1.4"  # 2 is outstanding at A
 ALL_ACKED = "P1,2,3 A<1,2@1 A ack 1,2@1.4"
@@ -275,7 +275,7 @@ def test_a_forgotten_stream_may_still_hold() -> None:
         events += [Opened(2.0 + n / 100, "s", f"S{n}", "old"), Delivered(2.0 + n / 100, "s", "k", f"S{n}", "e1", 2, "m2")]
         events += history(f"S{n} ack 2@{2.001 + n / 100}")
     for t, expected in ((20.0, "V:AFFINITY_SPLIT"), (70.0, "N:AFFINITY_MOVE")):
-        found = judge(Rules(), [*events, *history(f"B<3@{t}")])
+        found = verify(Rules(), [*events, *history(f"B<3@{t}")])
         assert expected in words(found, notes=True)
 
 

@@ -1,4 +1,4 @@
-"""Judging an event takes as many steps late in a history as early in it, and as many objects are kept: counted, not timed.
+"""Verification an event takes as many steps late in a history as early in it, and as many objects are kept: counted, not timed.
 
 A step is one instruction of the interpreter; every seventeenth event is counted, of histories that differ in their length only.
 """

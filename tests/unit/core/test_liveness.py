@@ -130,7 +130,7 @@ UNACKED = "P1,2 A<1,2@1 A ack 2@1.2"
         case("nobody is there", f"{UNACKED} close A@2 end @500"),
         case("beyond the window", "P1,2,3 A<1,2,3@1 A ack 2,3@1.2 end @500", "L:UNACKED_STALL", window=2),
         case("after a seek nothing is owed", f"{UNACKED} seek 1@3 end @500"),
-        case("not judged", f"{UNACKED} end @500", unacked_deadline_s=inf),
+        case("not verified", f"{UNACKED} end @500", unacked_deadline_s=inf),
     ],
 )  # fmt: skip
 def test_unacknowledged_messages_come_again(one: Case) -> None:

@@ -12,8 +12,8 @@ import pytest
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Mode, Rules
 from tests.commands import ROOT
-from tests.judging import FAILURES, judge, kinds
 from tests.notation import history
+from tests.verification import FAILURES, kinds, verify
 
 PAGE = (ROOT / "docs" / "model.md").read_text(encoding="utf-8")
 TRACES = (ROOT / "tests" / "unit" / "core" / "model_traces.txt").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from prober.core.findings import Kind, Status
 from prober.core.rules import Mode
 from prober.core.verifier import Verifier
 from tests.notation import history
-from tests.unit.core.cases import all_of, counted, judged, rules_of
+from tests.unit.core.cases import all_of, counted, rules_of, verified
 
 ACKED = "P1,2,3 A<1,2,3@1 A ack 2,3@1.5 A nack 1@1.6"
 PULLED = "P1,2,3 pull a@0.5 pull b@0.6"
@@ -239,7 +239,7 @@ def test_sessions_beside_each_other_are_counted() -> None:
 
 
 def test_what_was_confirmed_before_a_subscription_showed_itself_is_owed_to_it() -> None:
-    found, _ = judged(rules_of(), history("P1,2 A<2@1"), ())
+    found, _ = verified(rules_of(), history("P1,2 A<2@1"), ())
     assert [one.kind for one in found] == [Kind.ORDER_GAP]
 
 

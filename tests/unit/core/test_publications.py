@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
-from tests.judging import judge
 from tests.notation import history
 from tests.unit.core.cases import merged, observe, say, words
+from tests.verification import verify
 
 
-def test_too_many_records_before_an_outcome_are_not_judged() -> None:
+def test_too_many_records_before_an_outcome_are_not_verified() -> None:
     shadows = " ".join(f"A<x{n}(1)@0.{100 + n}" for n in range(40))
     line = f"P1@0 P2@0 {shadows} A<m1(1)@0.2 ok1=m1@0.5 ok2=m2@0.5 A<2@1 A ack 2@1.1"
     assert say(line) == set()
@@ -34,4 +34,4 @@ def test_counters_of_publishing() -> None:
         "publishes_abandoned": 1,
         "publishes_rejected": 1,
     }
-    assert judge(Rules(), history("ok1=m1@1 info2@1.1 fail3@1.2 abandon4@1.3")) == []
+    assert verify(Rules(), history("ok1=m1@1 info2@1.1 fail3@1.2 abandon4@1.3")) == []

@@ -11,9 +11,9 @@ import pytest
 from prober.core.events import Opened
 from prober.core.findings import Status
 from prober.core.rules import Mode, Rules
-from tests.judging import judge
 from tests.notation import history
 from tests.unit.core.cases import PULL, Case, case, definitely, findings, only, rules_of
+from tests.verification import verify
 
 BATCH = "P1,2,3,4 pull b1@0.9 b1<1,2,3@1"
 DONE = f"{BATCH} b1 ack 1,2,3@1.1"
@@ -146,4 +146,4 @@ def test_pulls_that_are_recorded_with_their_answer_may_have_begun_before_others(
     events = history(line, Mode.PULL)
     recorded = [replace(one, invoked_t=begun.get(one.session)) if isinstance(one, Opened) else one for one in events]
     rules = rules_of(mode=Mode.PULL, delivery_delay_max_s=2.0)
-    definitely(judge(rules, recorded, {"s": rules, "t": rules}))
+    definitely(verify(rules, recorded, {"s": rules, "t": rules}))

@@ -19,7 +19,7 @@ from prober.evidence import minimise
 from prober.traces.trace import read_trace
 from tests.notation import history
 from tests.sentences import untrue
-from tests.unit.core.cases import all_of, judged, rules_of
+from tests.unit.core.cases import all_of, rules_of, verified
 from tests.unit.core.test_divergence import across
 from tests.unit.evidence.test_minimise import check_minimal, numbered, only
 
@@ -216,7 +216,7 @@ SWAPPED = [
 @pytest.mark.parametrize(("line", "rules"), SWAPPED, ids=[line for line, _ in SWAPPED])
 def test_reasons_state_what_is_in_the_record(line: str, rules: dict[str, Any]) -> None:
     events = history(line, rules_of(**rules).mode)
-    found, _ = judged(rules_of(**rules), events)
+    found, _ = verified(rules_of(**rules), events)
     failing = [one for one in found if one.status is not Status.INFO]
     assert failing
     assert [reason for one in failing for reason in untrue(events, one)] == []
@@ -281,7 +281,7 @@ def test_a_stream_without_a_recorded_opening_may_be_of_the_subscriber_whose_stre
     whole = history(line, rules.mode)
     unopened = [event for event in whole if not (isinstance(event, Opened) and event.session == "A2")]
     for events in (whole, unopened):
-        (gap,) = (one for one in judged(rules, events)[0] if one.kind is Kind.ORDER_GAP)
+        (gap,) = (one for one in verified(rules, events)[0] if one.kind is Kind.ORDER_GAP)
         assert (gap.status, gap.doubt) == (Status.INDETERMINATE, BESIDE)
 
 

@@ -1,4 +1,4 @@
-"""Promise 2: a run of redeliveries leaves nothing out; what was sent before what is judged by what can have been."""
+"""Promise 2: a run of redeliveries leaves nothing out; what was sent before what is verified by what can have been."""
 
 # ruff: noqa: E501 - a case is one line
 
@@ -11,9 +11,9 @@ import pytest
 from prober.core.events import Acked, Closed, Delivered, Event, Opened
 from prober.core.rules import ONE_RECORD_PER_ID, Rules
 from prober.core.verifier import Verifier
-from tests.judging import FAILURES, judge
 from tests.notation import history
 from tests.unit.core.cases import Case, Definite, case, findings, observe, only, words, wrong
+from tests.verification import FAILURES, verify
 
 RETRIED = "P1@0 P2@0 ok1=b1@0.3 ok2=b2@0.3 P3@0.5 ok3=m3@0.55 A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<b2(2)@1.3 A<3@1.4"
 ACKED = "P1,2,3,4,5 A<1,2,3@1 A ack 1,2,3@1.4"
@@ -194,7 +194,7 @@ def test_streams_that_are_no_longer_remembered_still_came_before(opened_t: float
         Delivered(160.5, "s", "k", "last", "e1", 64, "m64"),
     ]
     record = sorted([*one_message_each(63), *rewound], key=lambda event: event.t)
-    assert words(finding for finding in judge(Rules(), record) if finding.status in FAILURES) == expected
+    assert words(finding for finding in verify(Rules(), record) if finding.status in FAILURES) == expected
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from prober.core.excuses import GRACE
 from prober.core.rules import Rules
 from prober.core.subscription import FILTER_CHANGE, SEEK
 from prober.core.verifier import Verifier
-from tests.judging import judge
 from tests.notation import history
 from tests.unit.core.cases import PULL, PUSH, Case, across, case, observe, only, owed, words
+from tests.verification import verify
 
 FOUR = "P1,2,3,4 A<1,2,3,4@1 A ack 1,2,3,4@1.5"
 BACK = f"{FOUR} close A@19 seek 5/0.05@20 open B of client B@26"
@@ -245,5 +245,5 @@ def test_a_seek_concerns_its_subscription_alone() -> None:
 def test_without_a_bound_on_the_delay_a_hole_is_over_for_what_is_published_after_it() -> None:
     since = "P3@{0}.1 ok3=m3@{0}.2 P4@{0}.3 ok4=m4@{0}.4 P5@{0}.5 ok5=m5@{0}.6 open A of client A@{0}.7 A<3@{0}.8 A<5@{0}.9"
     rules = Rules(delivery_delay_max_s=inf)
-    assert words(judge(rules, history("P1 A<1@1 hole @5 " + since.format(4)))) == {"I:AFFINITY_SPLIT", "I:ORDER_GAP"}
-    assert words(judge(rules, history("P1 A<1@1 hole @5 " + since.format(6)))) == {"V:ORDER_GAP"}
+    assert words(verify(rules, history("P1 A<1@1 hole @5 " + since.format(4)))) == {"I:AFFINITY_SPLIT", "I:ORDER_GAP"}
+    assert words(verify(rules, history("P1 A<1@1 hole @5 " + since.format(6)))) == {"V:ORDER_GAP"}

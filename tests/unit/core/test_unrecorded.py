@@ -15,7 +15,7 @@ from prober.core.events import Delivered, Event, Opened
 from prober.core.findings import Kind, Status
 from prober.core.rules import Mode, Rules
 from prober.core.unrecorded import CLOSE, CUT, GAPS_KEPT, HELD_MAX, NO_TIME, NUMBERINGS_KEPT, SAME_TIME, UNBOUNDED
-from tests.unit.core.cases import all_of, counted, judged, listed
+from tests.unit.core.cases import all_of, counted, listed, verified
 
 OTHERS: dict[str, Any] = {"publishes_recorded": False}
 ONE_REGION: dict[str, Any] = {**OTHERS, "publish_time_error_s": 0.0}
@@ -36,7 +36,7 @@ def case(what: str, line: str, expected: str = "", **rules: Any) -> ParameterSet
         case("nothing follows, and time passes", "A<1~1@1 A<3~2@1.1 A<2~3@1.2 end @70", "N:PUBLISHED_OUT_OF_ORDER@1.2"),
         case("two of them", "A<1~1@1 A<4~2@1.1 A<3~3@1.2 A<2~4@1.3 A<5~5@1.4", "N:PUBLISHED_OUT_OF_ORDER@1.2 N:PUBLISHED_OUT_OF_ORDER@1.3"),
         case("numbers of several publishers", "A<1[x]~1@1 A<9[y]~2@1.1 A<3[x]~3@1.2 A<2[x]~4@1.3 A<10[y]~5@1.4 A<4[x]~6@1.5", "N:PUBLISHED_OUT_OF_ORDER@1.3"),
-        case("what comes first is judged, whatever comes again", "A<1~1@1 A<3~2@1.1 A<1~1@1.2 A<2~3@1.3 A<4~4@1.4", "N:PUBLISHED_OUT_OF_ORDER@1.3", redelivery_promised=False),
+        case("what comes first is verified, whatever comes again", "A<1~1@1 A<3~2@1.1 A<1~1@1.2 A<2~3@1.3 A<4~4@1.4", "N:PUBLISHED_OUT_OF_ORDER@1.3", redelivery_promised=False),
     ],
 )  # fmt: skip
 def test_the_publisher_sent_them_so(line: str, expected: list[str], rules: dict[str, Any]) -> None:
@@ -123,7 +123,7 @@ def test_the_finding_names_both_messages_and_when_they_were_stored() -> None:
         pytest.param("A<3~30@1 A<4~40@1.1 A<2~20@2 A<4~40@2.1 A<5~50@2.2", [], id="no skip follows from it"),
         pytest.param("A<3@1 A<4@1.1 A<2@2 A<4@2.1 A<5@2.2", [], id="the same where only numbers are known"),
         pytest.param("A<3,4@1 seek 5@2 A<1,2,3,4@9 A<1,2,4@10", [], id="the same behind a seek"),
-        pytest.param("A<3~30@1 A<5~50@2 A<4~40@9 A<6~60@10", ["V:DELIVERED_OUT_OF_ORDER@9"], id="what is not older is judged"),
+        pytest.param("A<3~30@1 A<5~50@2 A<4~40@9 A<6~60@10", ["V:DELIVERED_OUT_OF_ORDER@9"], id="what is not older is verified"),
         pytest.param("A<3~30@1 A<5~50@2 A<4~40@3 A<6~60@10", ["V:DELIVERED_OUT_OF_ORDER@3"], id="also soon after, on the same session"),
         pytest.param("A<3~30@1 A<4,5@1.1 A nack 3@2 A<3~30@3 A<5@3.1", ["V:REDELIVERY_SKIP@3.1"], id="what came in order has to come again so"),
     ],
@@ -154,15 +154,15 @@ def test_what_was_seen_is_counted() -> None:
     wanted = {"deliveries_unrecorded": 6, "numberings": 1, "numbers_repeated": 1, "deliveries_unnumbered": 2}
     assert wanted.items() <= found.items()
     assert found.keys().isdisjoint({"deliveries_first", "deliveries_foreign"})
-    assert counted("A<2~1@1 A<y1(1)~2@1.1", **OTHERS)["numbers_unjudged"] == 1
+    assert counted("A<2~1@1 A<y1(1)~2@1.1", **OTHERS)["numbers_unverified"] == 1
 
 
 def test_bounds_are_counted() -> None:
     pairs = " ".join(f"A<{HELD_MAX + 9 - n}~{n}@{n}" for n in range(2, HELD_MAX + 8))
     line = f"A<1~1@1 A<{HELD_MAX + 9}~1@1.5 {pairs}"
-    assert counted(line, **OTHERS, republish_max_s=1e6)["numbers_unjudged"] == HELD_MAX + 6
+    assert counted(line, **OTHERS, republish_max_s=1e6)["numbers_unverified"] == HELD_MAX + 6
     gaps = " ".join(f"A<{2 * n}~{n}@{n}" for n in range(1, GAPS_KEPT + 4))
-    assert counted(f"{gaps} A<3~900@900 A<5~901@901", **OTHERS, republish_max_s=0.0)["numbers_unjudged"] == 2
+    assert counted(f"{gaps} A<3~900@900 A<5~901@901", **OTHERS, republish_max_s=0.0)["numbers_unverified"] == 2
     names = " ".join(f"A<i{n}(5)[e{n}]~{n}@{n}" for n in range(1, NUMBERINGS_KEPT + 2))
     assert counted(f"{names} A<x(4)[e1]~99@99", **OTHERS)["numberings"] == NUMBERINGS_KEPT + 2
 
@@ -178,5 +178,5 @@ def test_what_is_delivered_as_it_was_stored_is_never_held_against_the_service(re
     for number, (one, later) in enumerate(records):
         t += later
         events.append(Delivered(1.0 + number, "s", "k", "A", "", one if seq else 0, f"m{number}", publish_time=t))
-    found, _ = judged(Rules(**ONE_REGION), events)
+    found, _ = verified(Rules(**ONE_REGION), events)
     assert [one for one in found if one.status in (Status.VIOLATION, Status.LIVENESS)] == []

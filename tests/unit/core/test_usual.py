@@ -1,4 +1,4 @@
-"""What is recognised as usual is judged as it would be the long way, and nearly all of an easy history is recognised."""
+"""What is recognised as usual is verified as it would be the long way, and nearly all of an easy history is recognised."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EASY = [history for history in HISTORIES if history.name in {"one subscriber", "
 FAULTS = tuple(Fault)
 
 
-def judged(rules: Mapping[str, Rules], events: Sequence[Event]) -> tuple[list[Finding], Counter[str]]:
+def verified(rules: Mapping[str, Rules], events: Sequence[Event]) -> tuple[list[Finding], Counter[str]]:
     verifier = Verifier(next(iter(rules.values())), subscriptions=rules, rules_by_subscription=rules)
     found = [finding for event in events for finding in verifier.observe(event)]
     return [*found, *verifier.finish()], verifier.counters
@@ -35,9 +35,9 @@ def test_the_long_way_says_the_same(mode: Mode, seed: int, monkeypatch: pytest.M
     broken = simulate_run(seed, mode, FAULTS[7 * seed])
     histories: list[tuple[Mapping[str, Rules], Sequence[Event]]] = [(documented.rules, documented.events)]
     histories += [(run.rules_by_subscription, run.events) for run in (legal, broken)]
-    shortly = [judged(*history) for history in histories]
+    shortly = [verified(*history) for history in histories]
     monkeypatch.setattr(usual, "goes_on_with", lambda *_: False)
-    assert [judged(*history) for history in histories] == shortly
+    assert [verified(*history) for history in histories] == shortly
 
 
 @pytest.mark.parametrize("history", EASY, ids=lambda history: history.name)
@@ -45,5 +45,5 @@ def test_deliveries_of_an_easy_history_are_usual(history: History, monkeypatch: 
     recognised, goes_on_with = Counter[bool](), usual.goes_on_with
     monkeypatch.setattr(usual, "goes_on_with", lambda *delivery: (recognised.update([known := goes_on_with(*delivery)]), known)[1])
     events = list(islice(history.events(), 10_000))
-    judged({"s": Rules(mode=history.mode)}, events)
+    verified({"s": Rules(mode=history.mode)}, events)
     assert recognised[True] > 0.95 * sum(isinstance(event, Delivered) for event in events)

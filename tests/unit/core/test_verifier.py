@@ -12,9 +12,9 @@ from prober.core.collector import WITNESSES_MAX
 from prober.core.events import Delivered, Event, Opened, PublishInvoked
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
-from tests.judging import judge
 from tests.notation import history
 from tests.unit.core.cases import across, findings, merged, observe, only, words
+from tests.verification import verify
 
 
 def test_events_are_numbered_from_one() -> None:
@@ -43,13 +43,13 @@ def test_findings_are_returned_by_the_event_that_decides_them_and_once() -> None
     assert list(verifier.finish()) == []
 
 
-def test_keys_are_judged_apart() -> None:
+def test_keys_are_verified_apart() -> None:
     one, other = history("P1,2 A<1,2@1", key="one"), history("P1,2 A<2@1.5", key="other")
-    found = judge(Rules(), merged(one, [event for event in other if not isinstance(event, Opened)]))
+    found = verify(Rules(), merged(one, [event for event in other if not isinstance(event, Opened)]))
     assert {(finding.key, finding.kind.value) for finding in found} == {("other", "ORDER_GAP")}
 
 
-def test_subscriptions_are_judged_apart_and_publishes_concern_all() -> None:
+def test_subscriptions_are_verified_apart_and_publishes_concern_all() -> None:
     found = across(("s", "P1,2,3 A<1,2,3@1"), ("t", "B<1@1 B<3@1.1"))
     assert {(f.subscription, f.kind.value) for f in found} == {("t", "ORDER_GAP"), ("s", "ORDER_DIVERGENCE")}
 
@@ -96,7 +96,7 @@ def test_a_subscription_that_never_showed_itself_is_not_owed_beside_one_that_did
     assert not verifier.owed
 
 
-def test_an_unacknowledged_message_is_not_owed_where_that_is_not_judged() -> None:
+def test_an_unacknowledged_message_is_not_owed_where_that_is_not_verified() -> None:
     verifier = Verifier(Rules(unacked_deadline_s=inf))
     observe(verifier, history("P1 A<1@1 end @2"))
     assert not verifier.owed
@@ -163,7 +163,7 @@ def test_two_streams_and_concurrent_pulls_are_counted() -> None:
     assert pulls.counters["pulls_concurrent"] == 1
 
 
-def test_what_makes_no_sense_is_not_judged() -> None:
+def test_what_makes_no_sense_is_not_verified() -> None:
     nonsense = [
         *history("A ack 1@1 A nack 1@1 A ackOK 1@1 A modack 1 5s@1 dlq m1@1 close A@1 close A@1"),
         PublishInvoked(2.0, "k", "e", 0),
@@ -171,7 +171,7 @@ def test_what_makes_no_sense_is_not_judged() -> None:
         *history("ok7=m7@2 info7@2 fail7@2 abandon7@2"),
         Delivered(5.0, "s", "k", "A", "other", 1 << 80, ""),
     ]
-    assert judge(Rules(), nonsense) == []
+    assert verify(Rules(), nonsense) == []
 
 
 def test_a_key_is_only_waited_for_while_there_is_something_to_decide() -> None:

@@ -1,6 +1,6 @@
 """Evidence: what is collected around a finding is bounded, and shown even if it proves nothing by itself.
 
-Every definite finding that is proven has a trace that `verify` judges FAIL again, for the same finding: vectors and simulated faults.
+Every definite finding that is proven has a trace that `verify` verifies FAIL again, for the same finding: vectors and simulated faults.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 from api.swim_lanes import read_evidence, swim_lanes
 from prober.core.events import Closed, Ended, Event, Opened
 from prober.core.findings import FAILING, Finding, Kind, Status
-from prober.core.judge import Judge, RecordedFinding
+from prober.core.guarded_verifier import GuardedVerifier, RecordedFinding
 from prober.core.rules import Mode, Rules
 from prober.core.verdict import Verdict
 from prober.evidence.diagram.text import diagram_as_text
@@ -26,8 +26,8 @@ from prober.runs.sink import KeptHistory
 from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of
 from prober.sinks.status.records import FindingRecord
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
+from prober.traces.verification import verify_trace
 from tests.notation import history
 from tests.simulation.faults import FAULTS, Fault
 from tests.simulation.service import simulate_run
@@ -62,11 +62,11 @@ def test_an_excerpt_holds_what_happened_to_the_key_on_other_subscriptions() -> N
     assert [event for _, event in excerpt.events()] == events
 
 
-def test_a_subscription_that_shows_itself_late_is_judged_as_it_was() -> None:
+def test_a_subscription_that_shows_itself_late_is_verified_as_it_was() -> None:
     """It is owed what is not delivered elsewhere by then; known from the start, it would be owed everything."""
     events = history("P1,2,3 A<1@1 A<3@2") + history("B<3@3 end @500", subscription="s2")
     header = TraceHeader("s", "k")
-    found = [one for one in judge("f", header, events).findings if one.finding.subscription == "s2"]
+    found = [one for one in verify_trace("f", header, events).findings if one.finding.subscription == "s2"]
     assert found
     assert all(proof_of(excerpt, header).lines for excerpt in collect(lambda: events, found))
 
@@ -82,7 +82,7 @@ def test_an_excerpt_that_proves_nothing_is_shown_as_it_is() -> None:
 def test_where_nothing_came_everything_on_the_key_shows_to_whom_it_could_have_come() -> None:
     events = [Opened(0.0, "s", "A", "A"), Opened(0.0, "s", "B", "B"), Closed(0.1, "s", "B"), *history("P1@1 ok1=m1@1.1 end @500")]
     header = TraceHeader("s", "k", Rules())
-    (stuck,) = judge("f", header, events).findings
+    (stuck,) = verify_trace("f", header, events).findings
     (excerpt,) = collect(lambda: events, [stuck])
     shown = excerpt.on_key().events
     assert [event for _, event in shown] == [events[0], *events[3:]]
@@ -91,11 +91,11 @@ def test_where_nothing_came_everything_on_the_key_shows_to_whom_it_could_have_co
 
 def kept(rules: Mapping[str, Rules], events: Sequence[Event]) -> Iterator[FindingRecord]:
     """The definite findings of a history as the service keeps them, the first of each sort."""
-    judging = Judge(rules)
+    verifier = GuardedVerifier(rules)
     for number, event in enumerate(events, 1):
-        judging.observe(event, number)
-    judging.finish(len(events))
-    first = {made.sort: made for made in reversed(judging.findings.kept) if made.finding.status in FAILING}
+        verifier.observe(event, number)
+    verifier.finish(len(events))
+    first = {made.sort: made for made in reversed(verifier.findings.kept) if made.finding.status in FAILING}
     result = RunResult("run", "ordering", "europe", "wire", Verdict.FAIL, "", 0.0, 1.0, findings=tuple(first.values()))
     ended = EndedRun(INSTANCE, result, 1.0, 0.0, KeptHistory(events, rules, len(events)))
     entry = entry_of(ended, ProberIdentity("prober-0", "1", 0.0), clock=lambda: 0.0)
@@ -107,9 +107,9 @@ def check(record: FindingRecord) -> None:
     assert record.evidence is not None
     assert record.evidence.proven, record.finding
     with read_trace(BytesIO(record.evidence.trace.encode())) as trace:
-        judged = judge("again", trace.header, trace)
-    assert judged.verdict is Verdict.FAIL
-    assert identity_of(record.finding) in {identity_of(made.finding) for made in judged.findings}
+        verified = verify_trace("again", trace.header, trace)
+    assert verified.verdict is Verdict.FAIL
+    assert identity_of(record.finding) in {identity_of(made.finding) for made in verified.findings}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -142,7 +142,7 @@ def test_the_budget_bounds_the_runs() -> None:
     spent = minimise(events, finding, RULES, runs_max=8, subscriptions=KNOWN)
     assert spent is not None
     assert not spent.complete
-    assert spent.runs <= 8 + 2, "what is asked for is put back, and what is returned is judged once more"
+    assert spent.runs <= 8 + 2, "what is asked for is put back, and what is returned is verified once more"
     assert identity_of(spent.finding) == identity_of(finding)
     assert minimise(events, finding, RULES, work_max=len(events) - 1, subscriptions=KNOWN) is None
 

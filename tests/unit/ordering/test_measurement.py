@@ -77,7 +77,7 @@ def test_keys_epochs_and_subscriptions_are_streams_of_their_own_and_sessions_are
     assert only(measured("P1,2 A<1@1 B<2@2 end @9")).arrivals.in_order == 2
 
 
-def test_what_has_no_group_or_number_is_counted_and_not_judged() -> None:
+def test_what_has_no_group_or_number_is_counted_and_not_verified() -> None:
     report = measured([delivered(1, 1), delivered(2, 5, key=""), delivered(3, 0), delivered(4, -7), delivered(5, 2)])
     assert (report.without_key, report.without_number) == (1, 2)
     assert counts(only(report)) == (2, 0, 0, 0, 0, 0, 0)

@@ -15,11 +15,11 @@ from prober.ordering.reordering import ArrivalKind, FreeRuns, MeasuredArrival, R
 def measure(arrivals: str, meter: ReorderMeter | None = None) -> tuple[list[MeasuredArrival], Summary]:
     """Arrivals as sequence numbers in order of arrival, each with its arrival time in milliseconds if it matters: `1 2@88 3`."""
     meter = meter or ReorderMeter()
-    judged = []
+    verified = []
     for token in arrivals.split():
         seq, _, ms = token.partition("@")
-        judged.append(meter.observe(int(seq), float(ms) / 1000 if ms else None))
-    return judged, meter.summary()
+        verified.append(meter.observe(int(seq), float(ms) / 1000 if ms else None))
+    return verified, meter.summary()
 
 
 def reordered(arrivals: list[MeasuredArrival]) -> str:
@@ -64,8 +64,8 @@ TABLE_4 = "1 2 3 6 7 4 5 8 9 10 12 13 11 14 15 16"
     ],
 )
 def test_the_examples_of_the_rfc(section: str, arrivals: str, next_expected: str, expected: str, late_ms: str) -> None:
-    judged, _ = measure(arrivals)
-    assert reordered(judged) == expected, section
+    verified, _ = measure(arrivals)
+    assert reordered(verified) == expected, section
     assert followed(arrivals) == (next_expected, late_ms), section
 
 
@@ -78,8 +78,8 @@ def test_table_3_as_a_histogram() -> None:
 
 
 def test_table_4_has_two_discontinuities_seven_apart_and_runs_of_5_0_and_5() -> None:
-    judged, summary = measure(TABLE_4)
-    assert [(arrival.seq, arrival.gap) for arrival in judged if arrival.gap is not None] == [(4, 0), (11, 7)]
+    verified, summary = measure(TABLE_4)
+    assert [(arrival.seq, arrival.gap) for arrival in verified if arrival.gap is not None] == [(4, 0), (11, 7)]
     assert summary.reordering_gaps == {0: 1, 7: 1}
     assert (summary.discontinuities, summary.missing) == (2, 0)
     assert summary.runs == FreeRuns(x=3, a=13, p=16, q=5 * 5 + 0 + 5 * 5)
@@ -131,29 +131,29 @@ def test_the_degrees_of_the_draft_that_section_5_came_from(arrivals: str, percen
     ],
 )
 def test_duplicates_are_noted_and_take_no_part(arrivals: str, orders: str) -> None:
-    judged, summary = measure(arrivals)
-    assert " ".join(arrival.kind for arrival in judged) == orders
-    assert summary.received == sum(arrival.i is not None for arrival in judged)
+    verified, summary = measure(arrivals)
+    assert " ".join(arrival.kind for arrival in verified) == orders
+    assert summary.received == sum(arrival.i is not None for arrival in verified)
 
 
 def test_an_unknown_start_makes_the_first_arrival_in_order_without_a_discontinuity() -> None:
-    judged, summary = measure("5 3 7 3 6", ReorderMeter(first=None))
+    verified, summary = measure("5 3 7 3 6", ReorderMeter(first=None))
     assert followed("5 3 7 3 6", ReorderMeter(first=None)) == ("None 6 6 8 8", "")
-    assert reordered(judged) == "3:1n1 6:1n1"
+    assert reordered(verified) == "3:1n1 6:1n1"
     assert (summary.discontinuities, summary.missing, summary.duplicates) == (1, 0, 1)
 
 
 def test_below_a_forgotten_gap_nothing_can_be_told() -> None:
-    # The gaps 2, 4 and 6 are one too many: 2 is forgotten, so neither it nor a copy of 1 can be judged.
-    judged, summary = measure("1 3 5 7 2 1 4", ReorderMeter(gaps=2))
-    assert [str(arrival.kind) for arrival in judged[4:]] == ["undecided", "undecided", "reordered"]
+    # The gaps 2, 4 and 6 are one too many: 2 is forgotten, so neither it nor a copy of 1 can be verified.
+    verified, summary = measure("1 3 5 7 2 1 4", ReorderMeter(gaps=2))
+    assert [str(arrival.kind) for arrival in verified[4:]] == ["undecided", "undecided", "reordered"]
     assert (summary.gaps_forgotten, summary.undecided, summary.missing) == (1, 2, 1)
     assert (summary.ratio, summary.ratio_max) == (1 / 5, 3 / 7)
 
 
 def test_reordering_gaps_are_fixed_as_they_are_found() -> None:
-    judged, _ = measure("2 1 4 3 7 9 8 5")  # the discontinuities are at 1, 3, 6 and then, between two, at 5
-    assert [arrival.gap for arrival in judged if arrival.extent] == [0, 2, 3, 2]
+    verified, _ = measure("2 1 4 3 7 9 8 5")  # the discontinuities are at 1, 3, 6 and then, between two, at 5
+    assert [arrival.gap for arrival in verified if arrival.extent] == [0, 2, 3, 2]
 
 
 @pytest.mark.parametrize(
@@ -165,8 +165,8 @@ def test_reordering_gaps_are_fixed_as_they_are_found() -> None:
     ],
 )
 def test_reordering_gaps_with_two_discontinuities_remembered(arrivals: str, gaps: str) -> None:
-    judged, _ = measure(arrivals, ReorderMeter(gaps=2))
-    assert " ".join(f"{arrival.seq}:{arrival.gap}" for arrival in judged if arrival.extent) == gaps
+    verified, _ = measure(arrivals, ReorderMeter(gaps=2))
+    assert " ".join(f"{arrival.seq}:{arrival.gap}" for arrival in verified if arrival.extent) == gaps
 
 
 def test_large_extents_share_a_bin() -> None:
@@ -231,20 +231,20 @@ ARRIVALS = st.lists(st.integers(1, 25), max_size=40) | st.permutations(range(1, 
 
 
 def observed(arrivals: list[int], meter: ReorderMeter) -> tuple[list[MeasuredArrival], Summary]:
-    judged = [meter.observe(seq, float(at)) for at, seq in enumerate(arrivals)]
-    return [arrival for arrival in judged if arrival.i is not None], meter.summary()
+    verified = [meter.observe(seq, float(at)) for at, seq in enumerate(arrivals)]
+    return [arrival for arrival in verified if arrival.i is not None], meter.summary()
 
 
 @given(arrivals=ARRIVALS, n_max=st.integers(1, 30), first=st.sampled_from([1, None]))
 def test_streaming_agrees_with_the_definitions(arrivals: list[int], n_max: int, first: int | None) -> None:
     sample = Sample.of(arrivals)
-    judged, _ = observed(arrivals, ReorderMeter(first, n_max=n_max))
-    assert [arrival.seq for arrival in judged] == sample.s[1:]
-    assert [arrival.i for arrival in judged] == list(sample.positions)
-    assert [arrival.kind is ArrivalKind.REORDERED for arrival in judged] == [sample.is_reordered(i) for i in sample.positions]
-    assert [arrival.extent for arrival in judged] == [sample.extent(i) for i in sample.positions]
-    assert [arrival.n for arrival in judged] == [sample.n(i, n_max) for i in sample.positions]
-    assert [arrival.gap for arrival in judged if arrival.gap is not None] == sample.gaps()
+    verified, _ = observed(arrivals, ReorderMeter(first, n_max=n_max))
+    assert [arrival.seq for arrival in verified] == sample.s[1:]
+    assert [arrival.i for arrival in verified] == list(sample.positions)
+    assert [arrival.kind is ArrivalKind.REORDERED for arrival in verified] == [sample.is_reordered(i) for i in sample.positions]
+    assert [arrival.extent for arrival in verified] == [sample.extent(i) for i in sample.positions]
+    assert [arrival.n for arrival in verified] == [sample.n(i, n_max) for i in sample.positions]
+    assert [arrival.gap for arrival in verified if arrival.gap is not None] == sample.gaps()
 
 
 @given(arrivals=ARRIVALS)
@@ -269,19 +269,19 @@ def test_late_time_looks_back_as_far_as_the_extent(arrivals: list[int]) -> None:
     times: dict[int, float] = {}
     for at, seq in enumerate(arrivals):
         times.setdefault(seq, float(at))
-    judged, summary = observed(arrivals, ReorderMeter())
+    verified, summary = observed(arrivals, ReorderMeter())
     late_s = []
-    for arrival in judged:
+    for arrival in verified:
         if arrival.extent is not None and arrival.i is not None:
-            overtaker = judged[arrival.i - arrival.extent - 1]
+            overtaker = verified[arrival.i - arrival.extent - 1]
             late_s.append(times[arrival.seq] - times[overtaker.seq])
     assert summary.late_max_s == max(late_s, default=None)
 
 
 @given(arrivals=ARRIVALS)
 def test_n_reordered_messages_are_reordered_with_an_extent_of_at_least_n(arrivals: list[int]) -> None:
-    judged, summary = observed(arrivals, ReorderMeter())
-    for arrival in judged:
+    verified, summary = observed(arrivals, ReorderMeter())
+    for arrival in verified:
         assert (arrival.extent is not None) == (arrival.kind is ArrivalKind.REORDERED)
         assert arrival.n <= (arrival.extent or 0)
     degrees = [summary.degree(n) for n in range(1, 30)]
@@ -292,9 +292,9 @@ def test_n_reordered_messages_are_reordered_with_an_extent_of_at_least_n(arrival
 
 @given(arrivals=st.lists(st.integers(1, 10**9), unique=True))
 def test_losses_alone_reorder_nothing(arrivals: list[int]) -> None:
-    judged, summary = observed(sorted(arrivals), ReorderMeter(gaps=3))
+    verified, summary = observed(sorted(arrivals), ReorderMeter(gaps=3))
     assert (summary.ratio, summary.ratio_max, summary.degree(1)) == (0, 0, 0)
-    assert {arrival.kind for arrival in judged} <= {ArrivalKind.IN_ORDER}
+    assert {arrival.kind for arrival in verified} <= {ArrivalKind.IN_ORDER}
 
 
 @given(arrivals=ARRIVALS)

@@ -15,7 +15,7 @@ from prober.core.rules import Rules
 from prober.probes.context import Decide, ProbeContext
 from prober.probes.payload import Stamp
 from prober.probes.resources import Resources
-from prober.probes.unjudged import UnjudgedTap
+from prober.probes.unverified import UnverifiedTap
 from prober.runs.recorder import Recording
 
 SUBSCRIPTION = "projects/p/subscriptions/s"
@@ -135,7 +135,7 @@ def test_a_message_that_is_no_probes_is_counted_and_acknowledged_not_recorded() 
     assert recorded.events == []
 
 
-def test_what_is_not_judged_is_acknowledged_and_told_and_leaves_no_event() -> None:
+def test_what_is_not_verified_is_acknowledged_and_told_and_leaves_no_event() -> None:
     acked: list[str] = []
     read: list[tuple[str, int]] = []
 
@@ -143,7 +143,7 @@ def test_what_is_not_judged_is_acknowledged_and_told_and_leaves_no_event() -> No
         def ack(self, received: Received) -> None:
             acked.append(received.message_id)
 
-    tap, session = UnjudgedTap("e", lambda key, stamp: read.append((key, stamp.seq))), Answering("A", None)
+    tap, session = UnverifiedTap("e", lambda key, stamp: read.append((key, stamp.seq))), Answering("A", None)
     tap.opened(session, None)
     for number, attributes in enumerate((Stamp("e", 5).attributes("k", b"x"), Stamp("other", 6).attributes("k", b"x"), {})):
         tap.received(session, Received(f"m{number}", "a", "k", b"x", attributes, 0, PUBLISHED_AT))

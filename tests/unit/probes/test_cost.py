@@ -50,7 +50,7 @@ def test_what_a_run_sends(probe: str, workload: Workload, expected: Traffic) -> 
 
 
 @pytest.mark.parametrize("probe", [ProbeName(name) for name in PROBES])
-def test_the_configuration_is_judged_by_what_a_run_sends(probe: ProbeName) -> None:
+def test_the_configuration_is_checked_by_what_a_run_sends(probe: ProbeName) -> None:
     target = load(None, {}).targets[0]
     settings = target.probes[probe]
     workload = PlannedInstance(target, probe, settings, Vantage.WIRE).workload

@@ -231,7 +231,7 @@ def test_while_checkpoints_cannot_be_read_nothing_is_verified_and_what_waits_wai
     simulated(scenario)
 
 
-def test_what_could_not_be_handed_over_is_acknowledged_unjudged() -> None:
+def test_what_could_not_be_handed_over_is_acknowledged_unverified() -> None:
     async def scenario(world: World) -> None:
         kept, world.checkpoints = world.checkpoints, Unreadable(world.checkpoints, "save")
         (first,) = await world.probe_for(MINUTE_S / 2)

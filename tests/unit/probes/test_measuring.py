@@ -1,4 +1,4 @@
-"""What probes measure and do not judge: delays while a key is held, where a backlog begins, an ordered beside an unordered subscription."""
+"""Measurements of probes: delays while a key is held, where a backlog begins, an ordered beside an unordered subscription."""
 
 from __future__ import annotations
 

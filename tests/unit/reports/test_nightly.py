@@ -27,9 +27,9 @@ def broken(
     return {"kind": kind, "status": status, "also_online": also_online, "only_now": only_now, "online_unknown": online_unknown}
 
 
-def about(*findings: dict[str, Any], judged: int = 1, crashes: int = 0) -> dict[str, Any]:
+def about(*findings: dict[str, Any], verified: int = 1, crashes: int = 0) -> dict[str, Any]:
     """What a report of `reverify` says about a target."""
-    return {"judged": judged, "crashes": crashes, "broken": findings}
+    return {"verified": verified, "crashes": crashes, "broken": findings}
 
 
 class Watching:
@@ -48,7 +48,7 @@ class Watching:
         return {one.labels[label]: one.value for one in found}
 
     def reverified(self, target: str = "prod") -> dict[str, float]:
-        """The same about what judging again found, without what is 0."""
+        """The same about what later verification found, without what is 0."""
         told = self.told("reverified_findings", "kind", target)
         assert not told or told.keys() == set(CAN_FAIL)
         return {kind: value for kind, value in told.items() if value != 0}
@@ -71,7 +71,7 @@ def test_without_a_report_nothing_is_said(watching: Watching) -> None:
     assert watching.told("hot_keys", "class") == {}
 
 
-def test_what_was_found_only_when_judged_again_or_perhaps_only_then_is_told(watching: Watching) -> None:
+def test_what_was_found_only_when_verified_again_or_perhaps_only_then_is_told(watching: Watching) -> None:
     watching.put(prod=about(broken("ORDER_GAP", also_online=5, only_now=2, online_unknown=1), broken("STUCK", also_online=3)))
     assert watching.reverified() == {"ORDER_GAP": 3}
 
@@ -88,8 +88,8 @@ def test_the_newest_report_counts(watching: Watching) -> None:
     assert watching.reverified() == {}
 
 
-@pytest.mark.parametrize("said", [about(judged=0), about(crashes=1)])
-def test_where_nothing_was_judged_or_the_checker_failed_nothing_is_not_0(watching: Watching, said: dict[str, Any]) -> None:
+@pytest.mark.parametrize("said", [about(verified=0), about(crashes=1)])
+def test_where_nothing_was_verified_or_the_checker_failed_nothing_is_not_0(watching: Watching, said: dict[str, Any]) -> None:
     watching.put(prod=said)
     assert watching.told("reverified_findings", "kind") == UNKNOWN
 

@@ -1,4 +1,4 @@
-"""Recording: judged as it comes, and no longer once our own silence could be taken for the service's.
+"""Recording: verified as it comes, and no longer once our own silence could be taken for the service's.
 
 And when the event loop lagged, and what that means for what was measured then.
 """
@@ -56,13 +56,13 @@ def record(recording: Recording, clock: Clock, line: str, *, ticking: bool = Tru
         recording.record(event)
 
 
-def test_events_are_judged_kept_and_told(recording: Recording, clock: Clock) -> None:
+def test_events_are_verified_kept_and_told(recording: Recording, clock: Clock) -> None:
     told: list[tuple[Event, list[Finding]]] = []
     recording.listen(lambda seen: told.append((seen.event, list(seen.findings))))
     record(recording, clock, SKIP)
     assert [event for event, _ in told] == recording.events == history(SKIP)
     assert [finding.kind for _, findings in told for finding in findings] == [made.finding.kind for made in recording.finish()]
-    assert recording.judge.findings.failed
+    assert recording.verifier.findings.failed
 
 
 @pytest.mark.parametrize("end", ["", " stop @1.1"])
@@ -70,7 +70,7 @@ def test_what_is_on_hold_when_a_run_is_cut_off_stays_so(recording: Recording, cl
     """Message 1 may be on its way on the other stream of the same client."""
     record(recording, clock, OVERTAKEN + end)
     assert list(recording.finish()) == []
-    assert recording.judge.owed
+    assert recording.verifier.owed
 
 
 def test_what_is_on_hold_when_deliveries_were_waited_for_is_settled(recording: Recording, clock: Clock) -> None:
@@ -92,38 +92,38 @@ def test_a_delivery_of_which_the_kind_is_forgotten_is_counted(
     assert recording.counters["deliveries_unclassified"] == 1
 
 
-@pytest.mark.parametrize(("stood_s", "judged"), [(PAUSE_MAX_S, True), (PAUSE_MAX_S + 0.1, False)])
-def test_after_a_pause_nothing_is_judged(recording: Recording, clock: Clock, stood_s: float, judged: bool) -> None:
+@pytest.mark.parametrize(("stood_s", "verified"), [(PAUSE_MAX_S, True), (PAUSE_MAX_S + 0.1, False)])
+def test_after_a_pause_nothing_is_verified(recording: Recording, clock: Clock, stood_s: float, verified: bool) -> None:
     recording.tick()
     clock.t += TICK_S + stood_s
     recording.tick()
     recording.record(Delivered(clock.t, "s", "k", "A", "e1", 1, "m1"))
-    assert bool(recording.counters) is judged
-    assert ("process paused for 2.1 s" in recording.judge.stopped_because) is not judged
+    assert bool(recording.counters) is verified
+    assert ("process paused for 2.1 s" in recording.verifier.stopped_because) is not verified
 
 
-@pytest.mark.parametrize(("silent_s", "judged"), [(ANSWER_MAX_S, True), (ANSWER_MAX_S + 0.1, False)])
-def test_what_comes_while_the_target_is_silent_is_not_judged(
-    recording: Recording, clock: Clock, silent_s: float, judged: bool
+@pytest.mark.parametrize(("silent_s", "verified"), [(ANSWER_MAX_S, True), (ANSWER_MAX_S + 0.1, False)])
+def test_what_comes_while_the_target_is_silent_is_not_verified(
+    recording: Recording, clock: Clock, silent_s: float, verified: bool
 ) -> None:
     recording.note_answer()
     clock.t += LIVENESS_CHECK_S + silent_s
     recording.record(Delivered(clock.t, "s", "k", "A", "e1", 1, "m1"))
     recording.note_answer()
-    assert bool(recording.counters) is judged
-    assert ("no answer came from the target for 2.1 s" in recording.judge.stopped_because) is not judged
+    assert bool(recording.counters) is verified
+    assert ("no answer came from the target for 2.1 s" in recording.verifier.stopped_because) is not verified
 
 
 def test_a_beat_notices_that_the_target_is_silent(recording: Recording, clock: Clock) -> None:
     """Otherwise a run would wait for what the target owes until the end."""
     recording.note_answer()
     while clock.t < LIVENESS_CHECK_S + ANSWER_MAX_S:
-        assert not recording.judge.stopped_because
+        assert not recording.verifier.stopped_because
         recording.tick()
         clock.t += TICK_S
     clock.t += TICK_S
     recording.tick()
-    assert recording.judge.stopped_because
+    assert recording.verifier.stopped_because
 
 
 def test_our_own_pause_is_not_called_a_silence_of_the_target(recording: Recording, clock: Clock) -> None:
@@ -131,7 +131,7 @@ def test_our_own_pause_is_not_called_a_silence_of_the_target(recording: Recordin
     recording.tick()
     clock.t = 1000.0
     recording.note_answer()
-    assert "the prober's process paused" in recording.judge.stopped_because
+    assert "the prober's process paused" in recording.verifier.stopped_because
 
 
 def test_after_our_own_pause_the_target_does_not_count_as_unanswered(recording: Recording, clock: Clock) -> None:
@@ -150,7 +150,7 @@ def test_silence_after_the_end_of_the_history_is_not_noticed(recording: Recordin
     recording.finish()
     clock.t = 1000.0
     recording.tick()
-    assert not recording.judge.stopped_because
+    assert not recording.verifier.stopped_because
 
 
 def test_what_goes_unnoticed_is_shorter_than_what_verdicts_rely_on() -> None:
@@ -165,7 +165,7 @@ def test_an_event_notices_a_pause_before_the_next_tick(recording: Recording, clo
     clock.t = 1000.0
     recording.record(Ended(clock.t, drained=True))
     assert list(recording.finish()) == []
-    assert recording.judge.stopped_because
+    assert recording.verifier.stopped_because
 
 
 def test_a_beat_says_how_late_it_is(recording: Recording, clock: Clock) -> None:
@@ -174,7 +174,7 @@ def test_a_beat_says_how_late_it_is(recording: Recording, clock: Clock) -> None:
     assert recording.tick() == pytest.approx(0.5)
 
 
-def test_a_fault_of_the_checker_ends_judging_and_nothing_else(
+def test_a_fault_of_the_checker_ends_verification_and_nothing_else(
     recording: Recording, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> Iterable[Finding]:
@@ -183,21 +183,21 @@ def test_a_fault_of_the_checker_ends_judging_and_nothing_else(
     record(recording, clock, "P1")
     monkeypatch.setattr(Verifier, "observe", broken)
     record(recording, clock, "A<1@1 A ack 1@1.5")
-    assert "the checker failed at event 3" in recording.judge.stopped_because
+    assert "the checker failed at event 3" in recording.verifier.stopped_because
     assert len(recording.events) == 5
     assert [type(fault) for fault in recording.faults] == [ZeroDivisionError]
     assert list(recording.finish()) == []
 
 
-def test_a_listener_that_fails_is_asked_no_more_and_judging_goes_on(recording: Recording, clock: Clock) -> None:
+def test_a_listener_that_fails_is_asked_no_more_and_verification_goes_on(recording: Recording, clock: Clock) -> None:
     def broken(_seen: Observation) -> None:
         raise KeyError("ours")
 
     recording.listen(broken)
     record(recording, clock, SKIP)
     assert len(recording.faults) == 1
-    assert recording.judge.findings.failed
-    assert not recording.judge.stopped_because
+    assert recording.verifier.findings.failed
+    assert not recording.verifier.stopped_because
 
 
 def test_a_latency_says_for_how_long_of_it_the_loop_lagged(recording: Recording, clock: Clock) -> None:

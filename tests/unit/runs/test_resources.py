@@ -121,7 +121,7 @@ class World:
         return [call.split()[0] for call in self.service.calls]
 
 
-def test_a_subscription_of_the_dead_letter_topic_is_not_judged() -> None:
+def test_a_subscription_of_the_dead_letter_topic_is_not_verified() -> None:
     plans = (SubscriptionPlan(dead_letter_max_attempts=5), SubscriptionPlan("letters", ordering=False, of_dead_letters=True))
     service, provisioner = Service(), Provisioner(TARGET, "me", plans, lasting=True)
 
@@ -148,22 +148,22 @@ def test_a_place_is_made_once_and_used_again() -> None:
     assert world.timed == [AdminOperation.CREATE_TOPIC, AdminOperation.CREATE_SUBSCRIPTION]
 
 
-def test_a_subscription_without_ordering_is_made_and_deleted_but_not_judged() -> None:
+def test_a_subscription_without_ordering_is_made_and_deleted_but_not_verified() -> None:
     service = Service()
     plans = (SubscriptionPlan(), SubscriptionPlan("twin", ordering=False))
     provisioner = Provisioner(TARGET, "me-here", plans, lasting=False)
-    judged, twin = provisioner.resources.subscriptions
+    verified, twin = provisioner.resources.subscriptions
 
     async def run() -> None:
         async with provisioner.prepared(service):
             assert [made.ordering for made in service.made] == [False, True]
-            assert {judged, twin} <= service.there.keys()
+            assert {verified, twin} <= service.there.keys()
 
     asyncio.run(run())
     assert service.there == {}
-    assert list(provisioner.rules) == [judged]
+    assert list(provisioner.rules) == [verified]
     assert provisioner.names == ("okp-me-here",)
-    assert list(provisioner.backlog_trackers) == [judged]
+    assert list(provisioner.backlog_trackers) == [verified]
 
 
 def test_a_subscription_is_made_as_the_bounds_say() -> None:
@@ -202,7 +202,7 @@ def test_what_does_not_last_has_another_name_in_each_run_and_one_in_metrics() ->
     assert world.provisioner.names == names
 
 
-def test_what_nobody_reads_is_made_before_the_first_one_and_neither_judged_nor_shown() -> None:
+def test_what_nobody_reads_is_made_before_the_first_one_and_neither_verified_nor_shown() -> None:
     world = World(SubscriptionPlan(), SubscriptionPlan("spare", ordering=False), lasting=False)
     resources = world.provisioner.resources
     assert list(world.provisioner.rules) == [resources.subscription]

@@ -88,7 +88,7 @@ def test_the_bounds_say_what_subscriptions_are_made_with(endpoint: Endpoint, van
 
 
 def test_a_dead_stream_may_look_open_for_as_long_as_where_nothing_is_said_about_it() -> None:
-    """What is judged later from an excerpt, without its rules, is judged as it was."""
+    """What is verified later from an excerpt, without its rules, is verified as it was."""
     assert target_at(GOOGLE).rules.close_detection_max_s == Rules().close_detection_max_s
     assert target_at(LOCAL).rules.close_detection_max_s == LOCAL_CLOSE_DETECTION_MAX_S
 

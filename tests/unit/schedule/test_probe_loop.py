@@ -76,7 +76,7 @@ class TestMaintenance:
         ended: list[RunResult] = []
         log = SimpleNamespace(
             record=lambda _event, _findings: None,
-            ended=lambda result, _late, _judged, **_: ended.append(result),
+            ended=lambda result, _late, _verified, **_: ended.append(result),
             release=lambda: None,
         )
         work = Work(SimpleNamespace(begin=lambda _context: log))

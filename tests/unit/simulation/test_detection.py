@@ -17,7 +17,12 @@ PROBES = defaults().targets[0].probes
 
 
 def note(
-    struck: str = "", found: Mapping[str, float] | None = None, *, clean: bool = False, judged: bool = True, probe: str = "ordering"
+    struck: str = "",
+    found: Mapping[str, float] | None = None,
+    *,
+    clean: bool = False,
+    verified: bool = True,
+    probe: str = "ordering",
 ) -> RunNote:
     return RunNote(
         probe,
@@ -25,7 +30,7 @@ def note(
         0.0,
         verdict=Verdict.FAIL if found else Verdict.PASS,
         events=10,
-        judged=judged,
+        verified=verified,
         clean=clean,
         struck=Counter({struck: 1} if struck else {}),
         struck_t=1.0 if struck else None,
@@ -60,8 +65,8 @@ def test_another_finding_does_not_reveal_it() -> None:
     assert not detection.is_as_expected
 
 
-def test_what_was_not_judged_to_its_end_was_not_observable() -> None:
-    detection = total(note("drop", judged=False))
+def test_what_was_not_verified_to_its_end_was_not_observable() -> None:
+    detection = total(note("drop", verified=False))
     assert not detection.cells
     assert detection.is_as_expected
 

@@ -15,7 +15,7 @@ from prober.simulation.world import Simulated
 from tests.unit.simulation.test_detection import note, plan
 
 HOURS = 0.05
-NOTES = (note("drop", {"ORDER_GAP": 2.0}), note("drop"), note(clean=True, found={"PHANTOM": 1.0}), note(clean=True, judged=False))
+NOTES = (note("drop", {"ORDER_GAP": 2.0}), note("drop"), note(clean=True, found={"PHANTOM": 1.0}), note(clean=True, verified=False))
 
 
 def one(seed: int) -> Simulated:

@@ -49,7 +49,7 @@ def test_every_probe_passes_in_calm_weather(probe: str) -> None:
     assert simulated.faults == ()
     first = simulated.notes[0]
     assert (first.verdict, first.reason) == (Verdict.PASS, "")
-    assert first.judged
+    assert first.verified
     assert first.clean
 
 
@@ -83,7 +83,7 @@ def test_a_machine_that_stood_still_knows_nothing() -> None:
     simulated = simulate(plan("redelivery", disturbances=(Disturbance(2.0, Trouble.PAUSE, 8.0),)))
     assert simulated.faults == ()
     first = simulated.notes[0]
-    assert (first.verdict, first.judged, first.found) == (Verdict.UNKNOWN, False, {})
+    assert (first.verdict, first.verified, first.found) == (Verdict.UNKNOWN, False, {})
     assert "paused" in first.reason
 
 
@@ -107,7 +107,7 @@ def test_a_prober_begins_again(trouble: Trouble) -> None:
     simulated = simulate(plan("exactly_once", disturbances=(Disturbance(1.0, trouble, 0.1),)))
     assert simulated.faults == ()
     assert len(simulated.notes) == 2
-    assert not simulated.notes[0].judged
+    assert not simulated.notes[0].verified
     assert not any(note.found for note in simulated.notes)
 
 

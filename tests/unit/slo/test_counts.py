@@ -1,4 +1,4 @@
-"""Counting good, bad and undecided things: what a run judged, and durations and outcomes for objectives."""
+"""Counting good, bad and undecided things: what a run verified, and durations and outcomes for objectives."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_nothing_seen_is_nothing_good() -> None:
     )
 
 
-def test_after_judging_stopped_nothing_is_good_and_what_was_proven_is_bad() -> None:
+def test_after_verification_stopped_nothing_is_good_and_what_was_proven_is_bad() -> None:
     found = {(Kind.ORDER_GAP, Status.VIOLATION): 2}
     checks = checks_of(COUNTERS, found, SliCounts(5, 1, 1), trusted=False)
     assert checks[Indicator.ORDER] == SliCounts(0, 2, 98)

@@ -1,4 +1,4 @@
-"""The page about trace files tells the truth: its example is judged as it says, and it names every event and every rule."""
+"""The page about trace files tells the truth: its example is verified as it says, and it names every event and every rule."""
 
 from __future__ import annotations
 

@@ -102,8 +102,8 @@ class TestRuns:
             "started_at": "2026-01-02T03:04:05Z",
             "clock_offset_s": 0.0,
             "events": 16,
-            "judged": None,
-            "unjudged_because": "",
+            "verified": None,
+            "unverified_because": "",
         }
 
     def test_what_its_probe_measured_is_in_the_answer_and_on_its_page(self) -> None:

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from prober.core.judge import RecordedFinding
+from prober.core.guarded_verifier import RecordedFinding
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.sinks.live.feed import VIEWERS_MAX

@@ -267,7 +267,7 @@ class TestReference:
         said = page(view(EUROPE), "/docs").said()
         assert "since time or null Since when verdict is what it is. Example: 2026-03-01T12:00:00Z" in said
         assert "probe_instances list of ProbeInstance Every probe on every target from every vantage." in said
-        assert "counters map to integer What the checker saw and judged." in said
+        assert "counters map to integer What the checker saw and verified." in said
         assert "503 Service Unavailable Not ready; says why. Readiness application/json" in said
         assert "any other An error, as problem details (RFC 9457). application/problem+json" in said
         assert "One of PASS , FAIL , UNKNOWN ." in said

@@ -59,7 +59,7 @@ class TestFinding:
             "violation: no legal behaviour of the service explains what was observed",
             "4 times on this key, 3 of them open",
             "Message 3 should have come again between message 2 and message 4; it did not.",
-            "10 events, taken from 17. Judged again, they alone give the same finding.",
+            "10 events, taken from 17. Verified again, they alone give the same finding.",
             "ordering-prober verify --explain redelivery-europe-wire-089-1.jsonl",
             "Does the subscription have a dead-letter policy?",
             "all of its 17 events",
@@ -95,7 +95,7 @@ class TestFinding:
         assert "Pub/Sub kept its promise: look at the publisher." in page(world, "/findings/seen-1").said()
         said = page(world, "/runs/seen").said()
         assert "PUBLISHED_OUT_OF_ORDER info" in said
-        assert "It was judged whether 353 messages on 40 ordering keys came in order" in said
+        assert "The checker verified whether 353 messages on 40 ordering keys came in order" in said
         assert "What was checked" not in said
         assert "PUBLISHED_OUT_OF_ORDER info" in page(world, "/findings?status=info").said()
 
@@ -106,11 +106,11 @@ class TestFinding:
         assert record is not None
         assert run is not None
         lone = replace(record, finding_id="lone-1", run_id="lone", evidence=None, unproven_because="the store was too busy")
-        judged = replace(run.prober, judged=5, unjudged_because="the prober stood still for 3 s")
-        world.store.record([Entry(replace(run, run_id="lone", prober=judged), (lone,))])
+        verified = replace(run.prober, verified=5, unverified_because="the prober stood still for 3 s")
+        world.store.record([Entry(replace(run, run_id="lone", prober=verified), (lone,))])
         said = page(world, "/findings/lone-1").said()
         assert "There is no drawing the store was too busy" in said
-        assert "Judge it yourself" not in said
+        assert "Verify it yourself" not in said
         assert "only the first 5 of 21 events: the prober stood still for 3 s" in said
 
 

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 from prober.config.sections import HistorySettings
 from prober.core.events import EVENT_TYPES, Acked, Delivered, Ended, Event, LeaseModified, Opened, Published, PublishInvoked
 from prober.core.findings import Finding, Kind, Status
-from prober.core.judge import RecordedFinding
+from prober.core.guarded_verifier import RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.recorder import Recording
@@ -79,7 +79,7 @@ class Recorder:
         return self.writer.begin(context(run_id, rules, BEGAN_AT + self.clock.now))
 
     def record(self, events: Iterable[Event], run_id: str = "run-1", rules: Rules | None = None) -> RunResult:
-        """A whole run, judged as it is in the service."""
+        """A whole run, verified as it is in the service."""
         log = self.begin(run_id, {SUBSCRIPTION: rules or Rules()})
         recording = Recording({SUBSCRIPTION: rules or Rules()}, self.clock, [lambda seen: log.record(seen.event, seen.findings)])
         began_t = self.clock.now
@@ -91,7 +91,7 @@ class Recorder:
             run_id,
             duration_s=self.clock.now - began_t,
             findings=made,
-            counts=dict(recording.judge.findings.counts),
+            counts=dict(recording.verifier.findings.counts),
             counters=dict(recording.counters),
         )
         log.ended(outcome, recording.late)

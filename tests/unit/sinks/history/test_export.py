@@ -1,4 +1,4 @@
-"""An exported trace is judged as the run was, as far as it goes."""
+"""An exported trace is verified as the run was, as far as it goes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from prober.core.verdict import Verdict
 from prober.sinks.history.export import Exported, export_traces
 from prober.sinks.history.reader import HistoryReader, TimeSpan
 from prober.sinks.history.store import HistoryError
-from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
+from prober.traces.verification import verify_trace
 from tests.notation import history
 from tests.unit.sinks.history.recording import BEGAN_AT, Recorder, held_up
 
@@ -41,8 +41,8 @@ def test_an_exported_trace_says_the_same(recorder: Recorder, tmp_path: Path) -> 
     with read_trace(path) as trace:
         assert trace.header.rules == Rules(window=17)
         assert (trace.header.subscription, trace.header.key, trace.header.extra["run"]) == ("s", "k", "run-1")
-        judged = judge(str(path), trace.header, trace)
-    assert judged.findings == online.findings
+        verified = verify_trace(str(path), trace.header, trace)
+    assert verified.findings == online.findings
 
 
 def test_several_runs_make_several_files(recorder: Recorder, tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ def test_a_trace_has_the_other_keys_where_they_may_have_delayed_this_one(
     recorder.save()
     (written,) = export_traces(reader(recorder), "k", tmp_path / "trace.jsonl")
     with read_trace(written.path) as trace:
-        judged = judge("exported", trace.header, trace)
-    assert judged.counts == online.counts
+        verified = verify_trace("exported", trace.header, trace)
+    assert verified.counts == online.counts
     assert written.events == len(held_up())
 
 
@@ -89,11 +89,11 @@ def test_a_trace_that_begins_in_a_run_says_so_and_accuses_nobody(recorder: Recor
         (written,) = export_traces(reader(recorder), "k", tmp_path / "cut.jsonl", span=TimeSpan(BEGAN_AT + since))
         with read_trace(written.path) as trace:
             events = list(trace)
-            judged = judge("cut", trace.header, events)
+            verified = verify_trace("cut", trace.header, events)
         assert isinstance(events[0], Interrupted)
         assert isinstance(events[1], Opened)
         assert min(event.t for event in events) >= since
-        assert judged.verdict is Verdict.PASS
+        assert verified.verdict is Verdict.PASS
 
 
 def test_a_trace_that_ends_in_a_run_does_not_end(recorder: Recorder, tmp_path: Path) -> None:
@@ -101,9 +101,9 @@ def test_a_trace_that_ends_in_a_run_does_not_end(recorder: Recorder, tmp_path: P
     recorder.save()
     (written,) = export_traces(reader(recorder), "k", tmp_path / "cut.jsonl", span=TimeSpan(until=BEGAN_AT + 1.1))
     with read_trace(written.path) as trace:
-        judged = judge("cut", trace.header, trace)
-    assert judged.verdict is Verdict.UNKNOWN
-    assert judged.events == 8
+        verified = verify_trace("cut", trace.header, trace)
+    assert verified.verdict is Verdict.UNKNOWN
+    assert verified.events == 8
 
 
 def test_what_is_not_there_cannot_be_exported(recorder: Recorder, tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ runs duration_s float64
 runs internal_error bool
 runs events int64
 runs events_dropped int64
-runs judged_events int64
+runs verified_events int64
 runs finding_counts list<struct<kind: string, status: string, count: int64>>
 runs counters map<string, int64>
 runs checks list<struct<indicator: string, good: int64, bad: int64, undecided: int64>>

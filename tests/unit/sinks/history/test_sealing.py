@@ -12,7 +12,7 @@ import pytest
 
 from prober.core.verdict import Verdict
 from prober.sinks.history.reader import HistoryReader
-from prober.sinks.history.rejudge import HistorySelection, rejudge
+from prober.sinks.history.reverify import HistorySelection, reverify
 from prober.sinks.history.sealing import is_damaged, sealed
 from prober.sinks.history.store import HistoryError
 from tests.notation import history
@@ -24,10 +24,10 @@ BYTES_TRIED = 150
 def verdict(location: Path) -> Verdict | None:
     """The verdict of the only run; None if the history cannot be read."""
     try:
-        (judged,) = rejudge(HistoryReader(str(location), skip_unreadable=True), HistorySelection())
+        (verified,) = reverify(HistoryReader(str(location), skip_unreadable=True), HistorySelection())
     except HistoryError:
         return None
-    return judged.judgement.verdict
+    return verified.verification.verdict
 
 
 def damaged(content: bytes) -> bool:

@@ -117,7 +117,7 @@ def test_a_run_and_its_findings_come_back(recorder: Recorder) -> None:
     assert run.result is not None
     assert replace(run.result, findings=outcome.findings) == outcome
     assert run.context == context()
-    assert (run.record.events, run.record.dropped, run.record.judged) == (len(history(GAP)), 0, None)
+    assert (run.record.events, run.record.dropped, run.record.verified) == (len(history(GAP)), 0, None)
     found = findings_in(recorder.location)
     assert [one.made for one in found] == list(outcome.findings)
     assert all(one.explanation for one in found)
@@ -142,11 +142,11 @@ def test_the_rest_of_a_result_comes_back(recorder: Recorder) -> None:
         checks={Indicator.ORDER: SliCounts(5, 1, 2), Indicator.AFFINITY: SliCounts()},
         internal_error=True,
     )
-    recorder.begin().ended(replace(outcome, reason="why"), judged_events=17)
+    recorder.begin().ended(replace(outcome, reason="why"), verified_events=17)
     recorder.save()
     (run,) = HistoryReader(str(recorder.location)).runs()
     assert run.result == replace(outcome, reason="why")
-    assert run.record.judged == 17
+    assert run.record.verified == 17
 
 
 def test_a_run_that_did_not_end_has_only_begun(recorder: Recorder) -> None:

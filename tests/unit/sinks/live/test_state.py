@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from prober.core.findings import Facts, Finding, Kind, Status
-from prober.core.judge import RecordedFinding
+from prober.core.guarded_verifier import RecordedFinding
 from prober.core.verdict import Verdict
 from prober.evidence.explain import explain
 from prober.runs.probe_instance import ProbeInstance
@@ -351,7 +351,7 @@ class TestObjectives:
         told.counted("europe", "fast", SliCounts(30, 2))
         assert slo(told).total == SliCounts(30, 2)
 
-    def test_targets_are_judged_apart_and_only_for_what_they_feed(self) -> None:
+    def test_targets_are_verified_apart_and_only_for_what_they_feed(self) -> None:
         told = live(WIRE, OTHER, objectives=(ORDER, REDELIVERY))
         assert [(found.target, found.objective.name) for found in told.snapshot(START).slos] == [
             ("europe", "order"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from prober.core.findings import Finding, Kind, Status
-from prober.core.judge import RecordedFinding
+from prober.core.guarded_verifier import RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.probe_instance import ProbeInstance
@@ -28,7 +28,7 @@ from prober.slo.counts import BREACHES
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, SliCounts
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import judge
+from prober.traces.verification import verify_trace
 from tests.notation import history
 
 START = 1_767_323_045.0  # 2026-01-02T03:04:05Z
@@ -98,11 +98,17 @@ def result(
 def failed(
     run_id: str = "run-1", text: str = SKIPPED, at: float = START, instance: ProbeInstance = INSTANCE
 ) -> tuple[RunResult, KeptHistory]:
-    """A run judged as it is in the service, and what its recorder kept."""
+    """A run verified as it is in the service, and what its recorder kept."""
     events, rules = history(text), Rules()
-    judgement = judge(run_id, TraceHeader("s", "k", rules), events)
+    verification = verify_trace(run_id, TraceHeader("s", "k", rules), events)
     outcome = result(
-        run_id, judgement.verdict, at, instance, findings=judgement.findings, counts=judgement.counts, counters=judgement.counters
+        run_id,
+        verification.verdict,
+        at,
+        instance,
+        findings=verification.findings,
+        counts=verification.counts,
+        counters=verification.counters,
     )
     return outcome, KeptHistory(events, {"s": rules}, len(events))
 

@@ -10,7 +10,7 @@ import pytest
 
 from prober.core.events import Delivered, Opened
 from prober.core.findings import Finding, Kind, Status
-from prober.core.judge import Judge, RecordedFinding
+from prober.core.guarded_verifier import GuardedVerifier, RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.evidence.diagram.text import diagram_as_text
@@ -29,8 +29,8 @@ from prober.sinks.status.entries import (
 )
 from prober.sinks.status.records import Entry, OpenSession
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
+from prober.traces.verification import verify_trace
 from tests.notation import history
 from tests.unit.sinks.status.examples import INSTANCE, PROBER, SKIPPED, START, failed, result
 
@@ -51,7 +51,7 @@ def test_nothing_is_proven_any_more_when_the_prober_stops() -> None:
     assert {record.unproven_because for record in entry.findings} == {"the prober stopped before it was proven"}
 
 
-def test_the_evidence_is_a_trace_that_is_judged_the_same() -> None:
+def test_the_evidence_is_a_trace_that_is_verified_the_same() -> None:
     outcome, recorded = failed()
     (record,) = (one for one in kept(outcome, recorded).findings if one.finding.kind is Kind.REDELIVERY_SKIP)
     evidence = record.evidence
@@ -60,10 +60,10 @@ def test_the_evidence_is_a_trace_that_is_judged_the_same() -> None:
     assert evidence.trace.count("\n") - 1 < evidence.among <= len(recorded.events)
     trace = read_trace(BytesIO(evidence.trace.encode()), "trace")
     assert trace.header.extra == {"run_id": "run-1"}
-    judgement = judge("trace", trace.header, trace)
-    assert [again.finding.kind for again in judgement.findings] == [Kind.REDELIVERY_SKIP]
-    assert judgement.verdict is Verdict.FAIL
-    assert evidence.witnesses == tuple(number + 1 for number in judgement.findings[0].finding.witnesses)
+    verification = verify_trace("trace", trace.header, trace)
+    assert [again.finding.kind for again in verification.findings] == [Kind.REDELIVERY_SKIP]
+    assert verification.verdict is Verdict.FAIL
+    assert evidence.witnesses == tuple(number + 1 for number in verification.findings[0].finding.witnesses)
 
 
 def test_the_evidence_can_be_drawn() -> None:
@@ -80,8 +80,8 @@ def test_what_is_known_of_the_prober_is_kept() -> None:
     outcome, recorded = failed()
     run = kept(outcome, KeptHistory(recorded.events, recorded.rules, 900, 12, "the prober's process stood still for 3.0 s")).run
     assert (run.prober.instance, run.prober.version, run.prober.clock_offset_s) == ("prober-0", "1.2.3", 5.0)
-    assert (run.prober.events, run.prober.judged) == (900, 12)
-    assert run.prober.unjudged_because == "the prober's process stood still for 3.0 s"
+    assert (run.prober.events, run.prober.verified) == (900, 12)
+    assert run.prober.unverified_because == "the prober's process stood still for 3.0 s"
     assert (run.environment, run.region, run.ended_at) == ("test", "local", START + 2.0)
 
 
@@ -95,8 +95,8 @@ def test_what_publishers_sent_out_of_order_is_kept_with_its_proof_and_fails_no_r
     """Message 2 was stored after 3, again and again."""
     swaps = [f"A<{at}~{at}@{at} A<{at + 2}~{at + 1}@{at + 1} A<{at + 1}~{at + 2}@{at + 2}" for at in range(1, 60, 3)]
     events, rules = history(" ".join([*swaps, "A<61~61@61"])), Rules(publishes_recorded=False)
-    judgement = judge("run", TraceHeader("s", "k", rules), events)
-    entry = kept(result(findings=judgement.findings, counts=judgement.counts), KeptHistory(events, {"s": rules}, len(events)))
+    verification = verify_trace("run", TraceHeader("s", "k", rules), events)
+    entry = kept(result(findings=verification.findings, counts=verification.counts), KeptHistory(events, {"s": rules}, len(events)))
     assert [record.kind for record in entry.findings] == [Kind.PUBLISHED_OUT_OF_ORDER] * HARMLESS_KEPT_MAX
     assert entry.run.findings_omitted == len(swaps) - HARMLESS_KEPT_MAX
     for record in entry.findings:
@@ -114,7 +114,7 @@ def test_what_is_kept_has_its_proof_and_what_there_was_no_time_for_is_counted() 
     for record in entry.findings:
         assert record.evidence is not None
         trace = read_trace(BytesIO(record.evidence.trace.encode()), "trace")
-        assert judge("trace", trace.header, trace).counts[record.kind, record.status]
+        assert verify_trace("trace", trace.header, trace).counts[record.kind, record.status]
 
 
 @pytest.mark.parametrize("recorded", [None, KeptHistory(history("P1 A<1@1"), {"s": Rules()}, 4)])
@@ -162,8 +162,8 @@ def test_every_finding_that_is_kept_has_its_proof() -> None:
     one_key = [history("P1@0 P2@0 ok1=m1@0.1 ok2=m2@0.1 A<2,1@1", key=f"k{number}") for number in range(KEPT_PER_RUN_MAX)]
     every = sorted((event for events in one_key for event in events), key=lambda event: event.t)
     events = [event for number, event in enumerate(every) if not isinstance(event, Opened) or event not in every[:number]]
-    judgement = judge("run", TraceHeader("s", "k", Rules()), events)
-    outcome = result(verdict=Verdict.FAIL, findings=judgement.findings, counts=judgement.counts)
+    verification = verify_trace("run", TraceHeader("s", "k", Rules()), events)
+    outcome = result(verdict=Verdict.FAIL, findings=verification.findings, counts=verification.counts)
     for passing_s in (0.0, REDUCING_MAX_S / 100):
         records = kept(outcome, KeptHistory(events, {"s": Rules()}, len(events)), passing_s).findings
         assert len(records) == KEPT_PER_RUN_MAX
@@ -177,8 +177,8 @@ def test_everything_on_the_key_is_kept_too_and_bounded() -> None:
     events = history(
         f"{calm} P{ON_KEY_MAX},{ON_KEY_MAX + 1}@999 A<{ON_KEY_MAX + 1}@999.5 A<{ON_KEY_MAX}@999.6 A ack {ON_KEY_MAX}@999.7"
     )
-    judgement = judge("run", TraceHeader("s", "k", Rules()), events)
-    outcome = result(verdict=Verdict.FAIL, findings=judgement.findings, counts=judgement.counts)
+    verification = verify_trace("run", TraceHeader("s", "k", Rules()), events)
+    outcome = result(verdict=Verdict.FAIL, findings=verification.findings, counts=verification.counts)
     for record in kept(outcome, KeptHistory(events, {"s": Rules()}, len(events))).findings:
         on_key = record.on_key
         assert on_key is not None
@@ -195,7 +195,7 @@ def test_everything_on_the_key_is_kept_too_and_bounded() -> None:
 def test_everything_on_the_key_is_that_of_both_subscriptions_if_they_differ() -> None:
     both = history("P1,2 A<1,2@1") + history("B<2,1@2", subscription="t")
     rules = {"s": Rules(), "t": Rules()}
-    checker = Judge(rules)
+    checker = GuardedVerifier(rules)
     for number, event in enumerate(events := sorted(both, key=lambda event: event.t), 1):
         checker.observe(event, number)
     checker.finish(len(events))

@@ -12,7 +12,7 @@ import pytest
 
 from prober.core.events import Event, Opened
 from prober.core.findings import Kind
-from prober.core.judge import Judge, RecordedFinding, Sort
+from prober.core.guarded_verifier import GuardedVerifier, RecordedFinding, Sort
 from prober.core.rules import Mode, Rules
 from prober.core.verdict import Verdict
 from prober.evidence.evidence import LINES_BEFORE, Proof, collect, proof_of
@@ -33,18 +33,18 @@ BROKEN = (Fault.SKIP_FIRST, Fault.REORDER_RUN, Fault.STALL_RUN, Fault.SPLIT)
 COMPARED_PER_SORT = 2
 
 
-class Judged:
+class Verified:
     """A history with the first findings of each sort."""
 
     def __init__(self, events: Sequence[Event], rules: Mapping[str, Rules]) -> None:
         self.events, self.rules = events, rules
         self.findings: list[RecordedFinding] = []
-        judge = Judge(rules)
+        verifier = GuardedVerifier(rules)
         for number, event in enumerate(events, 1):
-            judge.observe(event, number)
-        judge.finish(len(events))
+            verifier.observe(event, number)
+        verifier.finish(len(events))
         seen = Counter[Sort]()
-        for made in judge.findings.kept:
+        for made in verifier.findings.kept:
             seen[made.sort] += 1
             if seen[made.sort] <= COMPARED_PER_SORT:
                 self.findings.append(made)
@@ -63,10 +63,10 @@ class Judged:
             yield excerpt.made, proof_of(excerpt, TraceHeader(finding.subscription, finding.key, self.rules[finding.subscription]))
 
 
-def check_alike(judged: Judged) -> None:
+def check_alike(verified: Verified) -> None:
     """Of those that were reduced here and there."""
-    shown = {finding_id_of("run-1", number): proof for number, (_, proof) in enumerate(judged.explained(), 1)}
-    for record in judged.kept():
+    shown = {finding_id_of("run-1", number): proof for number, (_, proof) in enumerate(verified.explained(), 1)}
+    for record in verified.kept():
         if record.evidence is None or not shown[record.finding_id].lines:
             continue
         kept = list(read_trace(BytesIO(record.evidence.trace.encode()), "kept"))
@@ -74,7 +74,7 @@ def check_alike(judged: Judged) -> None:
         assert len(kept) == len(lines)
         for event, line in zip(kept, lines, strict=True):
             passed = line - LINES_BEFORE == record.after  # in the place of what shows that time passed stands that it did
-            assert passed or type(event) is type(judged.events[line - LINES_BEFORE - 1])
+            assert passed or type(event) is type(verified.events[line - LINES_BEFORE - 1])
         assert record.evidence.complete is ("not reduced" not in shown[record.finding_id].heading)
 
 
@@ -83,39 +83,39 @@ def test_of_a_trace(path: Path) -> None:
     with read_trace(path) as trace:
         events = list(trace)
     subscriptions = {trace.header.subscription, *(event.subscription for event in events if isinstance(event, Opened))}
-    check_alike(Judged(events, dict.fromkeys(sorted(subscriptions), trace.header.rules)))
+    check_alike(Verified(events, dict.fromkeys(sorted(subscriptions), trace.header.rules)))
 
 
 @pytest.mark.parametrize("fault", BROKEN)
 def test_of_a_run_with_a_fault(fault: Fault) -> None:
     run = simulate_run(1, Mode.STREAMING, fault)
-    check_alike(Judged(run.events, run.rules_by_subscription))
+    check_alike(Verified(run.events, run.rules_by_subscription))
 
 
-def long(messages: int, then: str) -> Judged:
+def long(messages: int, then: str) -> Verified:
     """A key with many messages that were delivered and acknowledged, and what came then."""
     publishes = ",".join(map(str, range(1, messages + 5)))
     calm = " ".join(f"A<{seq}@{seq} A ack {seq}@{seq}.5" for seq in range(1, messages + 1))
-    return Judged(history(f"P{publishes} {calm} {then}"), {"s": Rules()})
+    return Verified(history(f"P{publishes} {calm} {then}"), {"s": Rules()})
 
 
-def stalled() -> Judged:
+def stalled() -> Verified:
     """Message 201 was refused and came again, and nothing came after it. Of 800 events ten show that."""
     return long(200, "A<201@200.6 A<202@200.61 A<203@200.62 A nack 201@200.7 A<201@200.8 end @1200")
 
 
 def test_of_a_key_with_a_long_history() -> None:
-    judged = stalled()
-    check_alike(judged)
-    (record,) = (record for record in judged.kept() if record.kind is Kind.REDELIVERY_STALL)
+    verified = stalled()
+    check_alike(verified)
+    (record,) = (record for record in verified.kept() if record.kind is Kind.REDELIVERY_STALL)
     assert record.evidence is not None
     assert record.evidence.among > 800
     assert record.evidence.trace.count("\n") - 1 == 10
 
 
 def test_a_history_that_there_was_no_time_to_reduce_proves_the_finding_all_the_same_and_says_so() -> None:
-    judged = long(20, "A<22@20.6 A<21@20.7")
-    (record,) = (record for record in judged.kept(REDUCING_MAX_S / 4) if record.kind is Kind.ORDER_GAP)
+    verified = long(20, "A<22@20.6 A<21@20.7")
+    (record,) = (record for record in verified.kept(REDUCING_MAX_S / 4) if record.kind is Kind.ORDER_GAP)
     assert record.evidence is not None
     assert record.evidence.proven
     assert not record.evidence.complete
@@ -123,7 +123,7 @@ def test_a_history_that_there_was_no_time_to_reduce_proves_the_finding_all_the_s
 
 def test_every_finding_gets_its_share_of_the_time() -> None:
     """What takes too long costs the findings after it nothing but time that is left over."""
-    judged = stalled()
-    records = judged.kept(REDUCING_MAX_S / 200)
+    verified = stalled()
+    records = verified.kept(REDUCING_MAX_S / 200)
     assert len(records) >= 3
     assert all(record.evidence is not None for record in records)

@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from prober.core.events import Event, PublishInvoked
 from prober.core.findings import Finding, Kind, Status
-from prober.core.judge import RecordedFinding
+from prober.core.guarded_verifier import RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.evidence.explain import explain
@@ -29,7 +29,7 @@ from prober.sinks.otlp.exporters import Exports, resource_of
 from prober.sinks.tracing.episodes import Episode
 from prober.sinks.tracing.spans import FINDINGS_MAX, SPANS_MAX, TEXT_MAX, Tracing, chosen_of
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import judge
+from prober.traces.verification import verify_trace
 from tests.notation import history
 
 RUN = "ordering-5eed"
@@ -38,24 +38,24 @@ WAKING_T = 50.0  # what the monotonic clock showed then
 FAILING = "P1,2,3 A<1@60 A ack 1@60.1 A<3@60.2 A nack 3@60.3 end @400"
 
 
-def judged(events: Sequence[Event], **changes: Any) -> RunResult:
+def verified(events: Sequence[Event], **changes: Any) -> RunResult:
     """The result of a run with these events."""
-    judgement = judge("run", TraceHeader("s", "k", Rules()), events)
+    verification = verify_trace("run", TraceHeader("s", "k", Rules()), events)
     result = RunResult(
         run_id=RUN,
         probe="ordering",
         target="production",
         vantage="wire",
-        verdict=judgement.verdict,
+        verdict=verification.verdict,
         reason="because",
         started_at=STARTED_AT,
         duration_s=400.0,
         seed=2**80,
         topic="projects/p/topics/t",
         subscription="projects/p/subscriptions/s",
-        findings=judgement.findings,
-        counts=judgement.counts,
-        counters=judgement.counters,
+        findings=verification.findings,
+        counts=verification.counts,
+        counters=verification.counters,
     )
     return replace(result, **changes)
 
@@ -96,7 +96,7 @@ def attributes(span: ReadableSpan) -> dict[str, Any]:
 
 def test_the_root_is_the_run() -> None:
     events = later(FAILING)
-    result = judged(events)
+    result = verified(events)
     root = spans_of(result, events)[0]
     said = attributes(root)
     assert (root.name, root.kind, root.parent) == ("run ordering", SpanKind.INTERNAL, None)
@@ -128,7 +128,7 @@ def test_the_root_is_the_run() -> None:
 
 def test_the_trace_id_is_known_from_the_run_id() -> None:
     events = later(FAILING)
-    spans = spans_of(judged(events), events)
+    spans = spans_of(verified(events), events)
     assert {format(span.context.trace_id, "032x") for span in spans if span.context} == {trace_id_of(RUN)}
     assert len({span.context.span_id for span in spans if span.context}) == len(spans)
     assert spans[0].context is not None
@@ -146,13 +146,13 @@ def test_the_trace_id_is_known_from_the_run_id() -> None:
     ],
 )
 def test_only_a_failed_run_is_an_error(verdict: Verdict, code: StatusCode, description: str | None) -> None:
-    root = spans_of(judged([], verdict=verdict), [])[0]
+    root = spans_of(verified([], verdict=verdict), [])[0]
     assert (root.status.status_code, root.status.description) == (code, description)
 
 
 def test_findings_are_events_of_the_root() -> None:
     events = later(FAILING)
-    result = judged(events)
+    result = verified(events)
     (finding,) = [event for event in spans_of(result, events)[0].events if event.name == "ORDER_GAP"]
     assert seconds(finding.timestamp) == 60.2
     assert dict(finding.attributes or {}) == {
@@ -166,14 +166,14 @@ def test_findings_are_events_of_the_root() -> None:
 def test_a_delivery_names_its_own_subscription() -> None:
     second = "projects/p/subscriptions/s-second"
     events = later("P1@0") + history("A<1@61", subscription=second)
-    spans = spans_of(judged(events), events)
+    spans = spans_of(verified(events), events)
     (delivery,) = [span for span in spans if span.name == "process"]
     assert attributes(delivery)[messaging_attributes.MESSAGING_DESTINATION_SUBSCRIPTION_NAME] == "s-second"
 
 
 def test_a_publish_is_a_span_of_a_producer() -> None:
     events = [replace(event, size=7) if isinstance(event, PublishInvoked) else event for event in later("P2@1 ok2=m2@1.5 end @9")]
-    root, span = spans_of(judged(events), events)
+    root, span = spans_of(verified(events), events)
     assert (span.name, span.kind, span.links) == ("publish", SpanKind.PRODUCER, ())
     assert span.parent == root.context
     assert (seconds(span.start_time), seconds(span.end_time)) == (1, 1.5)
@@ -197,14 +197,14 @@ def test_a_publish_is_a_span_of_a_producer() -> None:
 @pytest.mark.parametrize(("outcome", "code", "error"), [("fail1", StatusCode.ERROR, "rejected"), ("info1", StatusCode.UNSET, None)])
 def test_only_a_rejected_publish_is_an_error(outcome: str, code: StatusCode, error: str | None) -> None:
     events = later(f"P1@1 {outcome}@2 end @9")
-    _, span = spans_of(judged(events), events)
+    _, span = spans_of(verified(events), events)
     assert span.status.status_code is code
     assert attributes(span).get("error.type") == error
 
 
 def test_a_delivery_is_a_span_of_a_consumer_and_links_to_its_publish() -> None:
     events = later("P1@1 ok1=m1@1.1 P2@1.2 ok2=m2@1.3 open A of client c A<2#4@2 A ack 2@3 end @9")
-    _, _, publish, span = spans_of(judged(events), events)
+    _, _, publish, span = spans_of(verified(events), events)
     assert (span.name, span.kind) == ("process", SpanKind.CONSUMER)
     assert [link.context for link in span.links] == [publish.context]
     assert (seconds(span.start_time), seconds(span.end_time)) == (2, 3)
@@ -230,7 +230,7 @@ def test_a_delivery_is_a_span_of_a_consumer_and_links_to_its_publish() -> None:
 
 def test_a_message_that_nobody_published_links_to_nothing() -> None:
     events = later("A<1!checksum@1 end @9")
-    _, span = spans_of(judged(events), events)
+    _, span = spans_of(verified(events), events)
     assert span.links == ()
     assert attributes(span).items() >= {"prober.outcome": "unanswered", "prober.defect": "checksum"}.items()
 
@@ -242,7 +242,7 @@ def test_spans_have_a_few_names_whatever_topics_and_runs_are_called() -> None:
         resources = f"okp-me-production-ordering-wire-{0x6B02DF00 + number:08x}-{number:06x}"
         run_id = f"ordering-{number:012x}"
         topic, subscription = f"projects/p/topics/{resources}", f"projects/p/subscriptions/{resources}"
-        spans = spans_of(judged(events, run_id=run_id, topic=topic, subscription=subscription), events)
+        spans = spans_of(verified(events, run_id=run_id, topic=topic, subscription=subscription), events)
         names |= {span.name for span in spans}
         assert {attributes(span)["prober.run_id"] for span in spans} == {run_id}
         assert [attributes(span)[messaging_attributes.MESSAGING_DESTINATION_NAME] for span in spans[1:]] == [resources] * 2
@@ -251,7 +251,7 @@ def test_spans_have_a_few_names_whatever_topics_and_runs_are_called() -> None:
 
 def test_the_topics_of_an_instance_have_one_template() -> None:
     events = later("P1@1 ok1=m1@1.1 A<1@2 end @9")
-    result = judged(events, topic="projects/p/topics/okp-me-here-ordering-wire-6b02df77-b6ceca")
+    result = verified(events, topic="projects/p/topics/okp-me-here-ordering-wire-6b02df77-b6ceca")
     for span in spans_of(result, events)[1:]:
         assert (
             attributes(span).items()
@@ -264,8 +264,8 @@ def test_the_topics_of_an_instance_have_one_template() -> None:
 
 def test_nothing_lies_outside_of_its_run() -> None:
     events = later("P1@1 ok1=m1@2 A<1@500 end @501")
-    result = judged(events)
-    made = judged(later(FAILING)).findings[0]
+    result = verified(events)
+    made = verified(later(FAILING)).findings[0]
     late = replace(made, finding=replace(made.finding, t=inf))
     root, *spans = spans_of(replace(result, findings=(late,), counts={late.sort: 1}), events)
     assert {seconds(span.end_time) for span in spans} == {2, 400}
@@ -277,7 +277,7 @@ def test_passed_runs_are_sampled_and_others_are_not() -> None:
         exporter = InMemorySpanExporter()
         traced = tracing(exporter, sampling)
         for number in range(2000):
-            traced.told(judged([], run_id=f"run-{number}", verdict=verdict), [])
+            traced.told(verified([], run_id=f"run-{number}", verdict=verdict), [])
         traced.shutdown()
         return len(exporter.get_finished_spans()) / 2000
 
@@ -290,7 +290,7 @@ def test_of_many_messages_those_that_prove_a_finding_stay_and_the_rest_is_counte
     last = SPANS_MAX + 500
     words = [f"P{seq}@{seq / 1000} ok{seq}=m{seq}@{seq / 1000}" for seq in range(1, last + 1)]
     events = later(f"{' '.join(words)} A<1@10 A<{last}@11 end @400")
-    result = judged(events)
+    result = verified(events)
     assert result.verdict is Verdict.FAIL
     root, *spans = spans_of(result, events)
     assert len(spans) == SPANS_MAX
@@ -315,9 +315,9 @@ def test_what_proves_a_broken_promise_goes_before_what_proves_less() -> None:
 
 
 def test_of_many_findings_those_that_broke_a_promise_stay_and_the_rest_is_counted() -> None:
-    made = judged(later(FAILING)).findings[0]
+    made = verified(later(FAILING)).findings[0]
     info = replace(made, finding=replace(made.finding, status=Status.INFO))
-    result = judged([], findings=(*[info] * FINDINGS_MAX, made), counts={made.sort: 1, info.sort: 250}, verdict=Verdict.FAIL)
+    result = verified([], findings=(*[info] * FINDINGS_MAX, made), counts={made.sort: 1, info.sort: 250}, verdict=Verdict.FAIL)
     root = spans_of(result, [])[0]
     assert len(root.events) == FINDINGS_MAX
     assert [dict(event.attributes or {})["prober.status"] for event in root.events].count("violation") == 1
@@ -325,14 +325,14 @@ def test_of_many_findings_those_that_broke_a_promise_stay_and_the_rest_is_counte
 
 
 def test_long_texts_are_cut() -> None:
-    root = spans_of(judged([], verdict=Verdict.UNKNOWN, reason="x" * 10 * TEXT_MAX), [])[0]
+    root = spans_of(verified([], verdict=Verdict.UNKNOWN, reason="x" * 10 * TEXT_MAX), [])[0]
     assert len(attributes(root)["prober.reason"]) == TEXT_MAX
 
 
 def test_the_environment_may_name_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=staging")
     monkeypatch.setenv("OTEL_SERVICE_NAME", "my-prober")
-    resource = spans_of(judged([], verdict=Verdict.FAIL), [])[0].resource.attributes
+    resource = spans_of(verified([], verdict=Verdict.FAIL), [])[0].resource.attributes
     assert resource.items() >= {"service.name": "my-prober", "deployment.environment.name": "staging"}.items()
 
 

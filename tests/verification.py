@@ -14,7 +14,7 @@ SUBSCRIPTION = "s"
 FAILURES = (Status.VIOLATION, Status.LIVENESS)
 
 
-def judge(rules: Rules, events: Iterable[Event], rules_by_subscription: Mapping[str, Rules] | None = None) -> list[Finding]:
+def verify(rules: Rules, events: Iterable[Event], rules_by_subscription: Mapping[str, Rules] | None = None) -> list[Finding]:
     """Everything that is found in a record of one subscription, or of those that are named, what was on hold at its end included."""
     names = rules_by_subscription or (SUBSCRIPTION,)
     verifier = Verifier(rules, subscriptions=names, rules_by_subscription=rules_by_subscription)

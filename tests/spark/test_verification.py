@@ -10,8 +10,8 @@ from prober.core.rules import Rules
 from prober.sinks.history.arrow import schema_of
 from prober.sinks.history.checking import RunRecord
 from prober.sinks.history.schema import EVENTS, encode_rules
-from spark_jobs import judging as module
-from spark_jobs.judging import COLUMNS, RunPlan, judging
+from spark_jobs import verification as module
+from spark_jobs.verification import COLUMNS, RunPlan, verification
 from tests.spark.taped import S, Taped
 
 
@@ -36,10 +36,10 @@ PLANS = {name: RunPlan(encode_rules({S: Rules()}), RunRecord(events=count)) for 
 @pytest.mark.parametrize("at_once", [1, 5, 1000])
 def test_batches_may_end_anywhere(rows: pa.Table, at_once: int) -> None:
     batches = [*rows.to_batches(at_once), *rows.slice(0, 0).to_batches()]
-    found = pa.Table.from_batches(judging(PLANS)(batches)).to_pylist()
+    found = pa.Table.from_batches(verification(PLANS)(batches)).to_pylist()
     assert [(row["run_id"], row["kind"]) for row in found if row["status"] == "violation"] == [("gap", "ORDER_GAP")]
     endings = {row["run_id"]: row for row in found if row["kind"] is None}
-    assert {name: (row["scope"], row["recorded"], row["judged"]) for name, row in endings.items()} == {
+    assert {name: (row["scope"], row["recorded"], row["verified"]) for name, row in endings.items()} == {
         "gap": ("whole", 11, 11),
         "right": ("whole", 12, 12),
     }
@@ -49,10 +49,10 @@ def test_batches_may_end_anywhere(rows: pa.Table, at_once: int) -> None:
 
 def test_findings_leave_before_the_run_ends(rows: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_ROWS_AT_ONCE", 1)
-    first, *rest = judging(PLANS)(rows.to_batches(1))
+    first, *rest = verification(PLANS)(rows.to_batches(1))
     assert first.to_pylist()[0]["kind"] == "ORDER_GAP"
     assert rest
 
 
 def test_nothing_gives_nothing() -> None:
-    assert pa.Table.from_batches(judging({})([])).num_rows == 0
+    assert pa.Table.from_batches(verification({})([])).num_rows == 0

@@ -1,4 +1,4 @@
-"""The guarded judge: events in, findings and a verdict out, the same for a run, a trace file, the history and Spark.
+"""The guarded verifier: events in, findings and a verdict out, the same for a run, a trace file, the history and Spark.
 
 It keeps a bounded choice of the findings, and sees to it that a fault of ours is never the service's, nor a pass.
 """
@@ -54,17 +54,17 @@ class KeptFindings:
         return any(status in FAILING for _, status in self.counts)
 
 
-class Judge:
+class GuardedVerifier:
     """The checker with what belongs around it, the same for a run, a trace file and the history: events in, findings and a verdict out.
 
-    A fault of the checker ends the judging and makes the verdict UNKNOWN, whatever was found before: it is ours, neither the service's
+    A fault of the checker ends verification and makes the verdict UNKNOWN, whatever was found before: it is ours, neither the service's
     nor a pass. Nothing here raises. For one thread.
 
     findings         those kept, and how many there were.
     ended            whether the history came to its end: deliveries were waited for. A history that was cut off may lack the explanation of
                      deliveries on hold, so its recorder does not settle them.
-    stopped_because  why judging ended before the history did, one line; empty if it did not.
-    judged           after how many events it ended; None if it did not.
+    stopped_because  why verification ended before the history did, one line; empty if it did not.
+    verified         after how many events it ended; None if it did not.
     fault            what the checker raised, if it did.
     """
 
@@ -72,7 +72,7 @@ class Judge:
         """Start with an empty history.
 
         `rules`: the subscriptions of the history, each with its bounds and settings. `told` turns new findings into those that are kept and
-        returned, where a part of a history is judged in place of the whole.
+        returned, where a part of a history is verified in place of the whole.
         """
         default = next(iter(rules.values()), Rules())
         self._verifier = Verifier(default, subscriptions=rules, rules_by_subscription=rules)
@@ -80,12 +80,12 @@ class Judge:
         self.findings = KeptFindings()
         self.ended = False
         self.stopped_because = ""
-        self.judged: int | None = None
+        self.verified: int | None = None
         self.fault: Exception | None = None
 
     @property
     def counters(self) -> Counter[str]:
-        """What the checker saw and judged so far."""
+        """What the checker saw and verified so far."""
         return self._verifier.counters
 
     @property
@@ -94,7 +94,7 @@ class Judge:
         return self._verifier.owed
 
     def observe(self, event: Event, number: int) -> Sequence[Finding]:
-        """Judges the next event, which has this number in its history; what it shows. Nothing any more once judging has stopped."""
+        """Verifies the next event, which has this number in its history; what it shows. Nothing any more once verification has stopped."""
         if self.stopped_because:
             return ()
         if isinstance(event, Ended):
@@ -107,7 +107,7 @@ class Judge:
         return self._keep(findings, number) if findings else ()
 
     def finish(self, number: int) -> Sequence[Finding]:
-        """The history has ended with this event: settles what is on hold, unless judging has stopped."""
+        """The history has ended with this event: settles what is on hold, unless verification has stopped."""
         if self.stopped_because:
             return ()
         try:
@@ -117,14 +117,14 @@ class Judge:
             return ()
         return self._keep(findings, number)
 
-    def stop(self, why: str, judged: int) -> None:
-        """What follows so many events cannot be judged; what was found so far stands."""
+    def stop(self, why: str, verified: int) -> None:
+        """What follows so many events cannot be verified; what was found so far stands."""
         if not self.stopped_because:
-            self.stopped_because, self.judged = why, judged
+            self.stopped_because, self.verified = why, verified
 
     def fail(self, fault: Exception, number: int) -> None:
         """Something of ours failed at this event."""
-        self.fault, self.judged = fault, number - 1
+        self.fault, self.verified = fault, number - 1
         self.stopped_because = (
             f"the checker failed at event {number}: {fault!r}, so later events were not verified; please report this"
         )
@@ -132,7 +132,7 @@ class Judge:
     def verdict(self, *, incomplete: bool = False) -> Verdict:
         """The verdict on the history so far.
 
-        `incomplete`: more of the history exists, or may exist, that was not judged.
+        `incomplete`: more of the history exists, or may exist, that was not verified.
         """
         if self.fault is not None:
             return Verdict.UNKNOWN

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from prober.core.events import LONG_AGO, Delivered, Event, Opened, PublishInvoked
 from prober.core.findings import FAILING, Kind, Status
-from prober.core.judge import RecordedFinding
+from prober.core.guarded_verifier import RecordedFinding
 from prober.core.verdict import Verdict, verdict_of
 from prober.cycles import collect_rarely
 from prober.evidence.explain import explain
@@ -34,13 +34,13 @@ from prober.sinks.history.schema import decode_rules
 from prober.slo.objectives import MICROS
 
 COLUMNS: Final = ("run_id", "process", "number", "time", *EVENT_COLUMNS)
-"""The columns of events that `judging` needs."""
+"""The columns of events that `verification` needs."""
 ORDERLESS: Final = frozenset(
     {Kind.PHANTOM, Kind.GHOST, Kind.ID_CONFLICT, Kind.FILTER_LEAK, Kind.PUBLISHER_DUP, Kind.STUCK, Kind.LOST_OVERTAKEN}
 )
 """Findings that do not depend on the order in which a key's messages were received."""
 CLOCKS: Final = "two processes received messages of this key at nearly the same time by their clocks"
-_OUTCOME: Final = {"scope": "string", "recorded": "long", "judged": "long", "verdict_now": "string", "crash": "string"}
+_OUTCOME: Final = {"scope": "string", "recorded": "long", "verified": "long", "verdict_now": "string", "crash": "string"}
 _FOUND: Final[Mapping[str, str]] = {
     **dict.fromkeys(("run_id", "kind", "status", "subscription", "key"), "string"),
     **{"t": "double", "after": "long", "witnesses": "array<long>", "facts": "string", "doubt": "string"},
@@ -50,7 +50,7 @@ _FOUND: Final[Mapping[str, str]] = {
 FOUND: Final = ", ".join(f"{name} {kind}" for name, kind in _FOUND.items())
 """A row per finding, and for each run one without a `kind`, which has `OUTCOME`."""
 OUTCOME: Final = tuple(_OUTCOME)
-"""What its record allows, how many events are on record and were judged, the verdict, and why the checker failed if it did."""
+"""What its record allows, how many events are on record and were verified, the verdict, and why the checker failed if it did."""
 
 _ARROW: Final[Mapping[str, pa.DataType]] = {
     "string": pa.string(),
@@ -67,7 +67,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """How a run is to be judged: its rules as in the table of runs, and what is known of its record.
+    """How a run is to be verified: its rules as in the table of runs, and what is known of its record.
 
     clock_error_s   how far the clocks of several processes that recorded it may be apart.
     """
@@ -77,10 +77,10 @@ class RunPlan:
     clock_error_s: float = 0.0
 
 
-def judging(plans: Mapping[str, RunPlan]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What `mapInArrow` does with `COLUMNS` of events, run after run in the order of judging: gives `FOUND`."""
+def verification(plans: Mapping[str, RunPlan]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What `mapInArrow` does with `COLUMNS` of events, run after run in the order of verification: gives `FOUND`."""
 
-    def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def verify(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         collect_rarely()
         waiting: list[Row] = []
         for run_id, events in groupby(_recorded(batches), key=lambda one: one.run_id):
@@ -94,7 +94,7 @@ def judging(plans: Mapping[str, RunPlan]) -> Callable[[Iterable[pa.RecordBatch]]
             waiting += run.finish()
         yield _batch(waiting)
 
-    return judge
+    return verify
 
 
 class _Recorded(NamedTuple):
@@ -132,7 +132,7 @@ class _Run:
         self._wall: float | None = None
 
     def take(self, one: _Recorded) -> list[Row]:
-        """Judges the next event; the findings that are settled."""
+        """Verifies the next event; the findings that are settled."""
         self._wall = one.wall_t - one.event.t
         return [self._row(made) for made in self._checker.take(one.event, one.number)]
 
@@ -142,7 +142,7 @@ class _Run:
         ending = {
             "scope": checker.scope.value,
             "recorded": checker.recorded,
-            "judged": checker.events,
+            "verified": checker.events,
             "verdict_now": self._verdict.value,
             "crash": checker.crash or None,
         }
@@ -189,14 +189,14 @@ class _MergedRun(_Run):
         self._wall = 0.0
 
     def take(self, one: _Recorded) -> list[Row]:
-        """Judges the next event; the findings that are settled."""
+        """Verifies the next event; the findings that are settled."""
         if (one.process, one.number) == self._latest:
             return []  # it is there twice
         self._latest = one.process, one.number
         event = _by_wall_clock(one.event, one.wall_t, self._within_s)
         if isinstance(event, Delivered):
             self._compare_clocks(event, one.process)
-        self._recent.extend(self._checker.judge(event, one.number))
+        self._recent.extend(self._checker.verify(event, one.number))
         return self._settled(event.t)
 
     def _rest(self) -> list[Row]:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
-from prober.exports.judgement import KEPT_PER_KIND_MAX, ExportAssumptions, ExportJudgement, ExportKind, judge_export
 from prober.exports.sources import ExportedMessage
+from prober.exports.verification import KEPT_PER_KIND_MAX, ExportAssumptions, ExportKind, ExportVerification, verify_export
 
 IN_ORDER_OF_NUMBERS = ExportAssumptions(numbers_follow_publishing=True)
 INVERSION, MISSING = ExportKind.ORDER_INVERSION, ExportKind.MISSING_NUMBERS
@@ -26,26 +26,26 @@ def message(text: str, source: str = "f", row: int = 1, key: str = "k") -> Expor
     return ExportedMessage(source, row, "", key, found[3] or ("" if number is None else f"m{number}"), published, number)
 
 
-def judged(
+def verified(
     *files: str, assumptions: ExportAssumptions = IN_ORDER_OF_NUMBERS, has_order: bool = True, cut: bool = False
-) -> ExportJudgement:
+) -> ExportVerification:
     messages = [message(text, f"f{at}", row) for at, file in enumerate(files) for row, text in enumerate(file.split(), 1)]
-    return judge_export(messages, assumptions, has_order=has_order, cut=cut)
+    return verify_export(messages, assumptions, has_order=has_order, cut=cut)
 
 
-def statuses(judgement: ExportJudgement) -> dict[ExportKind, Status]:
-    return dict(judgement.counts.keys())
+def statuses(verification: ExportVerification) -> dict[ExportKind, Status]:
+    return dict(verification.counts.keys())
 
 
 def test_in_order() -> None:
-    judgement = judged("1 2 3 4")
-    assert (judgement.verdict, judgement.reason, judgement.findings) == (Verdict.PASS, "", ())
+    verification = verified("1 2 3 4")
+    assert (verification.verdict, verification.reason, verification.findings) == (Verdict.PASS, "", ())
 
 
 def test_out_of_order_in_a_file() -> None:
-    judgement = judged("1 3 2 4")
-    assert judgement.verdict is Verdict.FAIL
-    [finding] = judgement.findings
+    verification = verified("1 3 2 4")
+    assert verification.verdict is Verdict.FAIL
+    [finding] = verification.findings
     assert (finding.kind, finding.status) == (INVERSION, Status.VIOLATION)
     assert finding.explanation.startswith("f0 has message 3 in row 2 and message 2 only in row 3.")
     assert [row.row for row in finding.rows] == [2, 3]
@@ -53,9 +53,9 @@ def test_out_of_order_in_a_file() -> None:
 
 def test_files_are_not_compared() -> None:
     """A later message may be in a file whose name has an earlier time."""
-    judgement = judged("3 4", "1 2")
-    assert judgement.verdict is Verdict.PASS
-    assert judgement.counters["keys_in_several_files"] == 1
+    verification = verified("3 4", "1 2")
+    assert verification.verdict is Verdict.PASS
+    assert verification.counters["keys_in_several_files"] == 1
 
 
 @pytest.mark.parametrize(
@@ -71,19 +71,19 @@ def test_files_are_not_compared() -> None:
     ],
 )
 def test_what_looks_wrong_and_is_not(files: tuple[str, ...], why: str) -> None:
-    assert judged(*files).verdict is Verdict.PASS, why
+    assert verified(*files).verdict is Verdict.PASS, why
 
 
 def test_what_may_still_come_again_is_undecided() -> None:
-    judgement = judged("1 3 2")
-    assert judgement.verdict is Verdict.UNKNOWN
-    assert statuses(judgement) == {INVERSION: Status.INDETERMINATE}
+    verification = verified("1 3 2")
+    assert verification.verdict is Verdict.UNKNOWN
+    assert statuses(verification) == {INVERSION: Status.INDETERMINATE}
 
 
 def test_numbers_alone_need_a_promise() -> None:
-    judgement = judged("1 3 2 4", assumptions=ExportAssumptions())
-    assert (judgement.verdict, statuses(judgement)) == (Verdict.UNKNOWN, {INVERSION: Status.INDETERMINATE})
-    assert "there are none" in judgement.findings[0].explanation
+    verification = verified("1 3 2 4", assumptions=ExportAssumptions())
+    assert (verification.verdict, statuses(verification)) == (Verdict.UNKNOWN, {INVERSION: Status.INDETERMINATE})
+    assert "there are none" in verification.findings[0].explanation
 
 
 @pytest.mark.parametrize(
@@ -95,36 +95,36 @@ def test_numbers_alone_need_a_promise() -> None:
     ],
 )
 def test_publish_times_tell_who_was_first(rows: str, verdict: Verdict) -> None:
-    assert judged(rows, assumptions=ExportAssumptions()).verdict is verdict
+    assert verified(rows, assumptions=ExportAssumptions()).verdict is verdict
 
 
 def test_published_in_this_order_whatever_was_promised() -> None:
-    assert statuses(judged("1@10 3@20 2@30 4@40")) == {ExportKind.PUBLISHED_OUT_OF_NUMBER_ORDER: Status.INFO}
+    assert statuses(verified("1@10 3@20 2@30 4@40")) == {ExportKind.PUBLISHED_OUT_OF_NUMBER_ORDER: Status.INFO}
 
 
 def test_publish_times_alone_prove_nothing() -> None:
-    judgement = judged("-@10#a -@30#b -@20#c -@40#d")
-    assert (judgement.verdict, statuses(judgement)) == (Verdict.UNKNOWN, {INVERSION: Status.INDETERMINATE})
-    assert judged("-@10#a -@20#b -@30#c").verdict is Verdict.PASS
+    verification = verified("-@10#a -@30#b -@20#c -@40#d")
+    assert (verification.verdict, statuses(verification)) == (Verdict.UNKNOWN, {INVERSION: Status.INDETERMINATE})
+    assert verified("-@10#a -@20#b -@30#c").verdict is Verdict.PASS
 
 
 def test_missing_numbers_are_unknown() -> None:
-    judgement = judged("1 2 5 7")
-    assert (judgement.verdict, judgement.counters["missing_numbers"]) == (Verdict.UNKNOWN, 3)
-    assert [finding.explanation[:40] for finding in judgement.findings] == [
+    verification = verified("1 2 5 7")
+    assert (verification.verdict, verification.counters["missing_numbers"]) == (Verdict.UNKNOWN, 3)
+    assert [finding.explanation[:40] for finding in verification.findings] == [
         "The numbers 3 to 4 are missing, though 5",
         "The number 6 is missing, though 7 is the",
     ]
 
 
 def test_a_missing_number_hides_no_violation() -> None:
-    assert judged("1 3 2 9").verdict is Verdict.FAIL
+    assert verified("1 3 2 9").verdict is Verdict.FAIL
 
 
 def test_a_table_has_no_order() -> None:
-    assert judged("3@30 1@10 2@20", has_order=False).verdict is Verdict.PASS
-    assert judged("3@30 1@10", has_order=False).verdict is Verdict.UNKNOWN
-    swapped = judged("1@10 2@30 3@20", has_order=False)
+    assert verified("3@30 1@10 2@20", has_order=False).verdict is Verdict.PASS
+    assert verified("3@30 1@10", has_order=False).verdict is Verdict.UNKNOWN
+    swapped = verified("1@10 2@30 3@20", has_order=False)
     assert (swapped.verdict, statuses(swapped)) == (Verdict.PASS, {ExportKind.PUBLISHED_OUT_OF_NUMBER_ORDER: Status.INFO})
 
 
@@ -132,27 +132,27 @@ def test_a_table_has_no_order() -> None:
     ("rows", "reason"), [("", "no message has an ordering key"), ("1", "no two messages"), ("-#a -#b", "no two messages")]
 )
 def test_without_anything_to_compare_nothing_is_known(rows: str, reason: str) -> None:
-    judgement = judged(rows)
-    assert judgement.verdict is Verdict.UNKNOWN
-    assert judgement.reason.startswith(reason)
+    verification = verified(rows)
+    assert verification.verdict is Verdict.UNKNOWN
+    assert verification.reason.startswith(reason)
 
 
 def test_what_was_not_read_is_unknown() -> None:
-    assert judged("1 2", cut=True).verdict is Verdict.UNKNOWN
-    assert judged("1 3 2 4", cut=True).verdict is Verdict.FAIL
+    assert verified("1 2", cut=True).verdict is Verdict.UNKNOWN
+    assert verified("1 3 2 4", cut=True).verdict is Verdict.FAIL
 
 
 def test_keys_and_subscriptions_are_apart() -> None:
     rows = [message("2"), message("1", key="other"), message("3"), message("4")._replace(subscription="s")]
-    judgement = judge_export([*rows, message("1", key="")], IN_ORDER_OF_NUMBERS, has_order=True)
-    assert judgement.verdict is Verdict.PASS
-    assert (judgement.counters["keys"], judgement.counters["without_key"]) == (3, 1)
+    verification = verify_export([*rows, message("1", key="")], IN_ORDER_OF_NUMBERS, has_order=True)
+    assert verification.verdict is Verdict.PASS
+    assert (verification.counters["keys"], verification.counters["without_key"]) == (3, 1)
 
 
 def test_findings_are_bounded_and_counted() -> None:
-    judgement = judged(" ".join(["1000000", *map(str, range(1, 1500)), "1000001"]))
-    assert judgement.counts[INVERSION, Status.VIOLATION] == 1499
-    kept = [finding for finding in judgement.findings if finding.kind is INVERSION]
+    verification = verified(" ".join(["1000000", *map(str, range(1, 1500)), "1000001"]))
+    assert verification.counts[INVERSION, Status.VIOLATION] == 1499
+    kept = [finding for finding in verification.findings if finding.kind is INVERSION]
     assert len(kept) == KEPT_PER_KIND_MAX
 
 
@@ -182,7 +182,7 @@ def test_no_legal_export_fails(
         position = min(position + length, len(log))
         reached = max(reached, position)
     messages = [row for rows in files.values() for row in rows]
-    assert judge_export(messages, assumptions, has_order=True).verdict is not Verdict.FAIL
+    assert verify_export(messages, assumptions, has_order=True).verdict is not Verdict.FAIL
 
 
 @given(count=st.integers(3, 30), data=st.data())
@@ -191,4 +191,4 @@ def test_a_swap_is_always_found(count: int, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, count - 3))
     numbers[at], numbers[at + 1] = numbers[at + 1], numbers[at]
     rows = " ".join(f"{number}@{number * 10}" for number in numbers)
-    assert judged(rows, assumptions=ExportAssumptions()).verdict is Verdict.FAIL
+    assert verified(rows, assumptions=ExportAssumptions()).verdict is Verdict.FAIL

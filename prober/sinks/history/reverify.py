@@ -1,8 +1,8 @@
-"""The runs of a history judged again, all of them in one pass over its events.
+"""The runs of a history verified again, all of them in one pass over its events.
 
-Runs are judged side by side, in the order in which the history has their events, by one checker each (`checking`), with all their keys and
-subscriptions. So the findings are those of the service, unless the checker has changed since. Witnesses are numbers of events in the run.
-Runs come out in the order in which they began, those without an end last.
+Runs are verified side by side, in the order in which the history has their events, by one checker each (`checking`), with all their keys
+and subscriptions. So the findings are those of the service, unless the checker has changed since. Witnesses are numbers of events in the
+run. Runs come out in the order in which they began, those without an end last.
 
 Memory: the checkers of the runs that overlap, and so many events as the reader holds at once.
 """
@@ -18,25 +18,25 @@ from prober.core.findings import Finding
 from prober.core.verdict import Verdict
 from prober.sinks.history.checking import RunChecker, Scope
 from prober.sinks.history.reader import ALWAYS, HistoryReader, Recorded, RunRows, StoredRun, TimeSpan, extent
-from prober.traces.judgement import Judgement
+from prober.traces.verification import Verification
 
 Watched: TypeAlias = Callable[[Iterable[Recorded], int], Iterable[Recorded]]
 """Passes events on, given their number, and observes the progress."""
 
 _WHY: Final[Mapping[Scope, str]] = {
     Scope.WHOLE: "",
-    Scope.PREFIX: "only the first part of the run was judged, as online",
+    Scope.PREFIX: "only the first part of the run was verified, as online",
     Scope.STOPPED: "the prober was stopped while the run went on",
     Scope.CUT_SHORT: "the run was cut short, or still goes on",
     Scope.HOLED: "events of the run are missing in the history",
     Scope.DAMAGED: "times of its events are damaged",
-    Scope.MERGED: "several processes recorded the run; the nightly job reverify judges it",
+    Scope.MERGED: "several processes recorded the run; the nightly job reverify verifies it",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class HistorySelection:
-    """What of a history is to be judged: whole runs that have events in a time span, as far as one key and one subscription go.
+    """What of a history is to be verified: whole runs that have events in a time span, as far as one key and one subscription go.
 
     None: all keys, all subscriptions.
     """
@@ -56,8 +56,8 @@ class HistorySelection:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejudged:
-    """A run judged again.
+class Reverified:
+    """A run verified again.
 
     run        None if the history has no row of it.
     why        why a verdict that is not FAIL is UNKNOWN, if it is.
@@ -67,49 +67,49 @@ class Rejudged:
 
     run_id: str
     run: StoredRun | None
-    judgement: Judgement
+    verification: Verification
     why: str = ""
     recorded: int = 0
     stopped: bool = False
 
 
-def rejudge(
+def reverify(
     reader: HistoryReader, asked: HistorySelection, watched: Watched = lambda events, _number: events
-) -> Iterator[Rejudged]:
-    """The judgement of each run that is asked for, as soon as it and those before it are judged. Raises `HistoryError`."""
+) -> Iterator[Reverified]:
+    """The verification of each run that is asked for, as soon as it and those before it are verified. Raises `HistoryError`."""
     runs, stored, unknown = _selected(reader, asked)
     for run_id in unknown:
         problem = f"run {run_id}: the history has no row of this run, so its rules are unknown"
-        judgement = Judgement(f"run {run_id}", Verdict.UNKNOWN, malformed=problem)
-        yield Rejudged(run_id, None, judgement, recorded=stored.get(run_id, _NOTHING).recorded)
+        verification = Verification(f"run {run_id}", Verdict.UNKNOWN, malformed=problem)
+        yield Reverified(run_id, None, verification, recorded=stored.get(run_id, _NOTHING).recorded)
     in_time = sorted(runs.values(), key=lambda run: (run.result is None, run.began_at))
-    yield from _in_order([run.run_id for run in in_time], _judged(reader, asked, runs, stored, watched))
+    yield from _in_order([run.run_id for run in in_time], _verified(reader, asked, runs, stored, watched))
 
 
-def _in_order(run_ids: Iterable[str], judged: Iterable[Rejudged]) -> Iterator[Rejudged]:
+def _in_order(run_ids: Iterable[str], verified: Iterable[Reverified]) -> Iterator[Reverified]:
     """The runs in the order of their ids, each as soon as those before it have come."""
     waiting, come = deque(run_ids), {}
-    for one in judged:
+    for one in verified:
         come[one.run_id] = one
         while waiting and waiting[0] in come:
             yield come.pop(waiting.popleft())
 
 
-def _judged(
+def _verified(
     reader: HistoryReader,
     asked: HistorySelection,
     runs: Mapping[str, StoredRun],
     stored: Mapping[str, RunRows],
     watched: Watched,
-) -> Iterator[Rejudged]:
-    """The judgement of each run as soon as its last event was read."""
+) -> Iterator[Reverified]:
+    """The verification of each run as soon as its last event was read."""
     in_pass: dict[str, _Run] = {}
     for run_id, run in runs.items():
-        judged = _Run(run, stored.get(run_id, _NOTHING), asked)
-        if judged.is_readable:
-            in_pass[run_id] = judged
+        verified = _Run(run, stored.get(run_id, _NOTHING), asked)
+        if verified.is_readable:
+            in_pass[run_id] = verified
         else:
-            yield judged.finished()
+            yield verified.finished()
     if in_pass:
         span = ALWAYS if asked.is_everything else extent(runs.values())
         events = reader.events(None, span=span, run_ids=None if asked.is_everything else tuple(in_pass))
@@ -117,7 +117,7 @@ def _judged(
             under_way = in_pass.get(recorded.run_id)
             if under_way and under_way.take(recorded):
                 yield in_pass.pop(recorded.run_id).finished()
-    yield from (judged.finished() for judged in in_pass.values())
+    yield from (verified.finished() for verified in in_pass.values())
 
 
 def _selected(reader: HistoryReader, asked: HistorySelection) -> tuple[Mapping[str, StoredRun], Mapping[str, RunRows], list[str]]:
@@ -144,15 +144,15 @@ class _Run:
         self.is_readable = bool(rows.recorded) and not record.merged
 
     def take(self, recorded: Recorded) -> bool:
-        """Judges the next event; whether it was the last one."""
+        """Verifies the next event; whether it was the last one."""
         self._checker.take(recorded.event, recorded.number)
         return recorded.number == self._rows.highest
 
-    def finished(self) -> Rejudged:
+    def finished(self) -> Reverified:
         """The result for the run, which has no more events."""
         checker, run_id = self._checker, self._run.run_id
         checker.finish()
-        judgement = Judgement(
+        verification = Verification(
             f"run {run_id}",
             checker.verdict,
             tuple(checker.found.kept),
@@ -162,7 +162,7 @@ class _Run:
             malformed=f"run {run_id}: {checker.damage}; its record is damaged" if checker.damage else "",
             crash=f"run {run_id}: {checker.crash}" if checker.crash else "",
         )
-        return Rejudged(run_id, self._run, judgement, self._why, self._rows.recorded, checker.scope is Scope.STOPPED)
+        return Reverified(run_id, self._run, verification, self._why, self._rows.recorded, checker.scope is Scope.STOPPED)
 
     @property
     def _why(self) -> str:

@@ -1,4 +1,4 @@
-"""Runs judged again from the history: in one pass, with the findings of the service, and only as far as the record goes."""
+"""Runs verified again from the history: in one pass, with the findings of the service, and only as far as the record goes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.sinks.history import reader as reader_module
 from prober.sinks.history.reader import HistoryReader, Recorded, TimeSpan
-from prober.sinks.history.rejudge import HistorySelection, Rejudged, rejudge
+from prober.sinks.history.reverify import HistorySelection, Reverified, reverify
 from prober.traces.trace import read_trace
 from tests.commands import VECTORS
 from tests.notation import history
@@ -36,12 +36,12 @@ def recorder(tmp_path: Path) -> Iterator[Recorder]:
     recorder.kill()
 
 
-def judged_again(recorder: Recorder, asked: HistorySelection = EVERYTHING) -> list[Rejudged]:
-    return list(rejudge(HistoryReader(str(recorder.location)), asked))
+def verified_again(recorder: Recorder, asked: HistorySelection = EVERYTHING) -> list[Reverified]:
+    return list(reverify(HistoryReader(str(recorder.location)), asked))
 
 
 def verdicts(recorder: Recorder, asked: HistorySelection = EVERYTHING) -> dict[str, Verdict]:
-    return {one.run_id: one.judgement.verdict for one in judged_again(recorder, asked)}
+    return {one.run_id: one.verification.verdict for one in verified_again(recorder, asked)}
 
 
 def later(events: list[Event], by_s: float) -> list[Event]:
@@ -58,48 +58,48 @@ def two_keys(gap_key_first: bool = True) -> list[Event]:
 
 
 @pytest.mark.parametrize("vector", sorted(path.name for path in VECTORS.glob("*.jsonl")))
-def test_every_vector_is_judged_as_online(vector: str, recorder: Recorder) -> None:
+def test_every_vector_is_verified_as_online(vector: str, recorder: Recorder) -> None:
     with read_trace(VECTORS / vector) as trace:
         events = [as_recorded(event) for event in trace]
         rules = replace(trace.header.rules)
     online = recorder.record(events, rules=rules)
     recorder.save()
-    (again,) = judged_again(recorder)
-    assert again.judgement.findings == online.findings
-    assert again.judgement.counts == online.counts
-    assert again.judgement.counters == online.counters
-    assert again.judgement.events == len(events)
+    (again,) = verified_again(recorder)
+    assert again.verification.findings == online.findings
+    assert again.verification.counts == online.counts
+    assert again.verification.counters == online.counters
+    assert again.verification.events == len(events)
 
 
 @pytest.mark.parametrize("messages_max", [None, 1], ids=["held", "used up"])
 def test_another_key_that_delayed_this_one_counts_as_it_did_online(messages_max: int | None, recorder: Recorder) -> None:
     online = recorder.record(held_up(messages_max=messages_max))
     recorder.save()
-    (judged,) = judged_again(recorder, HistorySelection(key="k"))
-    assert judged.judgement.findings == tuple(made for made in online.findings if made.finding.key == "k")
-    assert judged.judgement.verdict is not Verdict.FAIL
+    (verified,) = verified_again(recorder, HistorySelection(key="k"))
+    assert verified.verification.findings == tuple(made for made in online.findings if made.finding.key == "k")
+    assert verified.verification.verdict is not Verdict.FAIL
 
 
-def test_a_file_without_the_columns_that_were_added_is_judged_as_it_was(recorder: Recorder) -> None:
+def test_a_file_without_the_columns_that_were_added_is_verified_as_it_was(recorder: Recorder) -> None:
     online = recorder.record(history(GAP))
     recorder.save()
     make_older(recorder.location)
-    (judged,) = judged_again(recorder)
-    assert judged.judgement.findings == online.findings
+    (verified,) = verified_again(recorder)
+    assert verified.verification.findings == online.findings
 
 
 def test_findings_are_about_the_key_and_the_subscription_that_are_asked_for(recorder: Recorder) -> None:
     online = recorder.record(two_keys())
     recorder.save()
-    (judged,) = judged_again(recorder, HistorySelection(key="k", subscription="s"))
-    assert judged.judgement.findings == online.findings
-    assert judged.judgement.events == len(two_keys())
+    (verified,) = verified_again(recorder, HistorySelection(key="k", subscription="s"))
+    assert verified.verification.findings == online.findings
+    assert verified.verification.events == len(two_keys())
     assert verdicts(recorder, HistorySelection(key="other")) == {"run-1": Verdict.PASS}
     assert verdicts(recorder, HistorySelection(key="unheard-of")) == {}
     assert verdicts(recorder, HistorySelection(subscription="s")) == {"run-1": Verdict.FAIL}
 
 
-def test_a_subscription_of_several_is_judged_by_its_own_rules(recorder: Recorder) -> None:
+def test_a_subscription_of_several_is_verified_by_its_own_rules(recorder: Recorder) -> None:
     log = recorder.begin(rules={"s": Rules(), "t": Rules(window=3)})
     received: list[Any] = [event for event in history(GAP) if hasattr(event, "subscription")]
     for event in sorted([*history(GAP), *(replace(event, subscription="t") for event in received)], key=lambda event: event.t):
@@ -107,12 +107,12 @@ def test_a_subscription_of_several_is_judged_by_its_own_rules(recorder: Recorder
     log.ended(result())
     recorder.save()
     for name in ("s", "t"):
-        (judged,) = judged_again(recorder, HistorySelection(subscription=name))
-        assert {made.finding.subscription for made in judged.judgement.findings} == {name}
-        assert Kind.ORDER_GAP in {made.finding.kind for made in judged.judgement.findings}
+        (verified,) = verified_again(recorder, HistorySelection(subscription=name))
+        assert {made.finding.subscription for made in verified.verification.findings} == {name}
+        assert Kind.ORDER_GAP in {made.finding.kind for made in verified.verification.findings}
 
 
-def test_each_run_is_judged_by_itself_under_its_own_rules(recorder: Recorder) -> None:
+def test_each_run_is_verified_by_itself_under_its_own_rules(recorder: Recorder) -> None:
     recorder.record(history(GAP), "gap")
     recorder.record(later(history("P1,2 A<2@1.2 A ack 2@1.3 end @500"), 600), "strict")
     recorder.record(
@@ -123,7 +123,7 @@ def test_each_run_is_judged_by_itself_under_its_own_rules(recorder: Recorder) ->
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 1000])
-def test_runs_that_overlap_over_files_and_hours_are_judged_in_one_pass(
+def test_runs_that_overlap_over_files_and_hours_are_verified_in_one_pass(
     recorder: Recorder, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     monkeypatch.setattr(reader_module, "ROWS_AT_ONCE_MAX", at_once)
@@ -147,19 +147,19 @@ def test_runs_that_overlap_over_files_and_hours_are_judged_in_one_pass(
             seen.append((one.run_id, one.number))
             yield one
 
-    again = list(rejudge(HistoryReader(str(recorder.location)), EVERYTHING, watched))
-    assert [(one.judgement.verdict, one.judgement.events) for one in again] == [(Verdict.FAIL, len(events))] * 2
-    assert again[0].judgement.findings == again[1].judgement.findings
+    again = list(reverify(HistoryReader(str(recorder.location)), EVERYTHING, watched))
+    assert [(one.verification.verdict, one.verification.events) for one in again] == [(Verdict.FAIL, len(events))] * 2
+    assert again[0].verification.findings == again[1].verification.findings
     assert sorted(seen) == [(name, number) for name in ("a", "b") for number in range(1, len(events) + 1)]
 
 
-def test_a_run_that_the_time_span_touches_is_judged_whole(recorder: Recorder) -> None:
+def test_a_run_that_the_time_span_touches_is_verified_whole(recorder: Recorder) -> None:
     recorder.record(history(GAP), "first")
     recorder.clock.now = 4000.0
     recorder.record(later(history(GAP), 4000), "second")
     recorder.save()
-    judged = judged_again(recorder, HistorySelection(span=TimeSpan(BEGAN_AT + 1.1, BEGAN_AT + 1.3)))
-    assert [(one.run_id, one.judgement.verdict, one.judgement.events) for one in judged] == [
+    verified = verified_again(recorder, HistorySelection(span=TimeSpan(BEGAN_AT + 1.1, BEGAN_AT + 1.3)))
+    assert [(one.run_id, one.verification.verdict, one.verification.events) for one in verified] == [
         ("first", Verdict.FAIL, len(history(GAP)))
     ]
 
@@ -171,21 +171,21 @@ def test_a_run_that_was_cut_short_is_unknown(recorder: Recorder) -> None:
         for event in history(line):
             log.record(event)
     recorder.save()
-    for judged in judged_again(recorder):
-        assert (judged.judgement.verdict, judged.judgement.findings) == (Verdict.UNKNOWN, ())
-        assert "cut short" in judged.why
+    for verified in verified_again(recorder):
+        assert (verified.verification.verdict, verified.verification.findings) == (Verdict.UNKNOWN, ())
+        assert "cut short" in verified.why
 
 
-def test_what_was_not_judged_online_is_not_judged_later(recorder: Recorder) -> None:
+def test_what_was_not_verified_online_is_not_verified_later(recorder: Recorder) -> None:
     log = recorder.begin()
     for event in history(GAP):
         log.record(event)
-    log.ended(result(), judged_events=7)
+    log.ended(result(), verified_events=7)
     recorder.save()
-    (judged,) = judged_again(recorder)
-    assert judged.judgement.verdict is Verdict.UNKNOWN
-    assert (judged.judgement.findings, judged.judgement.events) == ((), 7)
-    assert judged.why.startswith("only the first part of the run was judged, as online")
+    (verified,) = verified_again(recorder)
+    assert verified.verification.verdict is Verdict.UNKNOWN
+    assert (verified.verification.findings, verified.verification.events) == ((), 7)
+    assert verified.why.startswith("only the first part of the run was verified, as online")
 
 
 def test_after_a_hole_nothing_from_before_counts(recorder: Recorder) -> None:
@@ -198,20 +198,20 @@ def test_after_a_hole_nothing_from_before_counts(recorder: Recorder) -> None:
     recorder.save()
     place = next(number for number, event in enumerate(events, 1) if getattr(event, "t", 0.0) == 1.2)
     drop(recorder, place)
-    (judged,) = judged_again(recorder)
-    assert judged.judgement.verdict is Verdict.UNKNOWN
-    assert {made.finding.status for made in judged.judgement.findings} == {Status.INDETERMINATE}
-    assert judged.judgement.events == len(events)  # an interruption stands for the hole
-    assert "missing" in judged.why
+    (verified,) = verified_again(recorder)
+    assert verified.verification.verdict is Verdict.UNKNOWN
+    assert {made.finding.status for made in verified.verification.findings} == {Status.INDETERMINATE}
+    assert verified.verification.events == len(events)  # an interruption stands for the hole
+    assert "missing" in verified.why
 
 
-def test_an_event_that_is_there_twice_is_judged_once(recorder: Recorder) -> None:
+def test_an_event_that_is_there_twice_is_verified_once(recorder: Recorder) -> None:
     recorder.record(history(RIGHT))
     recorder.save()
     path = next(path for path in parquet_files(recorder.location) if path.startswith("events"))
     (recorder.location / path).with_name("events-again-00000001.parquet").write_bytes((recorder.location / path).read_bytes())
-    (judged,) = judged_again(recorder)
-    assert (judged.judgement.verdict, judged.judgement.events) == (Verdict.PASS, len(history(RIGHT)))
+    (verified,) = verified_again(recorder)
+    assert (verified.verification.verdict, verified.verification.events) == (Verdict.PASS, len(history(RIGHT)))
 
 
 def test_a_run_without_a_row_is_unknown(recorder: Recorder) -> None:
@@ -219,18 +219,18 @@ def test_a_run_without_a_row_is_unknown(recorder: Recorder) -> None:
     recorder.save()
     for path in (recorder.location / "runs").rglob("*.parquet"):
         path.unlink()
-    (judged,) = judged_again(recorder)
-    assert judged.run is None
-    assert judged.judgement.verdict is Verdict.UNKNOWN
-    assert "its rules are unknown" in judged.judgement.malformed
+    (verified,) = verified_again(recorder)
+    assert verified.run is None
+    assert verified.verification.verdict is Verdict.UNKNOWN
+    assert "its rules are unknown" in verified.verification.malformed
 
 
 def test_a_run_without_an_event_is_unknown(recorder: Recorder) -> None:
     recorder.begin().ended(replace(result(verdict=Verdict.UNKNOWN), reason="nobody answers"))
     recorder.save()
-    (judged,) = judged_again(recorder)
-    assert judged.judgement.verdict is Verdict.UNKNOWN
-    assert judged.why == "the history has no event of the run, which ended UNKNOWN: nobody answers"
+    (verified,) = verified_again(recorder)
+    assert verified.verification.verdict is Verdict.UNKNOWN
+    assert verified.why == "the history has no event of the run, which ended UNKNOWN: nobody answers"
 
 
 def test_a_run_of_two_processes_is_left_to_the_nightly_job(tmp_path: Path) -> None:
@@ -239,9 +239,9 @@ def test_a_run_of_two_processes_is_left_to_the_nightly_job(tmp_path: Path) -> No
         recorder.record(history(GAP))
         recorder.save()
         recorder.kill()
-    (judged,) = judged_again(recorder)
-    assert (judged.judgement.verdict, judged.judgement.events) == (Verdict.UNKNOWN, 0)
-    assert "reverify" in judged.why
+    (verified,) = verified_again(recorder)
+    assert (verified.verification.verdict, verified.verification.events) == (Verdict.UNKNOWN, 0)
+    assert "reverify" in verified.why
 
 
 def test_a_fault_of_the_checker_is_unknown(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,9 +252,9 @@ def test_a_fault_of_the_checker_is_unknown(recorder: Recorder, monkeypatch: pyte
         raise ZeroDivisionError
 
     monkeypatch.setattr("prober.core.verifier.Verifier.observe", fail)
-    (judged,) = judged_again(recorder)
-    assert judged.judgement.verdict is Verdict.UNKNOWN
-    assert "the checker failed at event 1" in judged.judgement.crash
+    (verified,) = verified_again(recorder)
+    assert verified.verification.verdict is Verdict.UNKNOWN
+    assert "the checker failed at event 1" in verified.verification.crash
 
 
 def drop(recorder: Recorder, number: int) -> None:

@@ -18,7 +18,7 @@ Called on the event loop; must not block.
 """
 
 
-class UnjudgedTap:
+class UnverifiedTap:
     """Tells a probe what one subscriber receives of an epoch."""
 
     def __init__(self, epoch: str, told: Read = lambda _key, _stamp: None) -> None:

@@ -32,7 +32,7 @@ QUIET_MIN: Final = 12
 """Samples without a trouble that it takes to tell whether something grows."""
 WELL: Final = ("status_store_up", "config_last_reload_successful")
 BUSY_MAX: Final = 0.08
-"""A machine on which the service waits for a processor for more than this share of the time is too busy to judge its event loop. On two
+"""A machine on which the service waits for a processor for more than this share of the time is too busy to evaluate its event loop. On two
 processors about half of it is for what else the soak runs.
 """
 

@@ -63,7 +63,7 @@ class ExportFinding:
 
 @dataclass(frozen=True, slots=True)
 class ExportAssumptions:
-    """What a judgement may rely on.
+    """What a verification may rely on.
 
     clock_error_s               by how much publish times may be wrong against each other.
     numbers_follow_publishing   the publishers of a key publish in the order of their numbers.
@@ -74,7 +74,7 @@ class ExportAssumptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportJudgement:
+class ExportVerification:
     """The result for one export.
 
     `reason`: why it is UNKNOWN. `counts`: all findings, `findings`: those kept.
@@ -91,18 +91,18 @@ Stream: TypeAlias = tuple[str, str]
 """Subscription and key."""
 
 
-def judge_export(
+def verify_export(
     messages: Iterable[ExportedMessage], assumptions: ExportAssumptions, *, has_order: bool, cut: bool = False
-) -> ExportJudgement:
-    """Judges all of an export; takes memory for each message of it.
+) -> ExportVerification:
+    """Verifies all of an export; takes memory for each message of it.
 
     has_order   rows of a source are in the order in which they were written, as in a file.
-    cut         there is more of it that was not read, so that a judgement without a violation knows nothing.
+    cut         there is more of it that was not read, so that a verification without a violation knows nothing.
     """
-    judging = _Judging(assumptions, has_order=has_order)
+    verifier = _Verifier(assumptions, has_order=has_order)
     for message in messages:
-        judging.take(message)
-    return judging.judgement(cut=cut)
+        verifier.take(message)
+    return verifier.verification(cut=cut)
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class _Key:
         return (message for rows in self.sources.values() for message in rows)
 
 
-class _Judging:
+class _Verifier:
     def __init__(self, assumptions: ExportAssumptions, *, has_order: bool) -> None:
         self._assumptions, self._has_order = assumptions, has_order
         self._keys: dict[Stream, _Key] = defaultdict(_Key)
@@ -132,15 +132,15 @@ class _Judging:
             return
         self._keys[message.subscription, message.key].sources[message.source].append(message)
 
-    def judgement(self, *, cut: bool) -> ExportJudgement:
+    def verification(self, *, cut: bool) -> ExportVerification:
         """What it all means."""
         for stream, key in self._keys.items():
-            self._judge(stream, key)
+            self._verify(stream, key)
         failed = any(status is Status.VIOLATION for _, status in self._counts)
         reason = "" if failed else self._why_unknown(cut=cut)
         counters = {"keys": len(self._keys), **self._counters}
         verdict = verdict_of(failed=failed, owed=bool(reason))
-        return ExportJudgement(verdict, reason, tuple(self._findings), dict(self._counts), counters)
+        return ExportVerification(verdict, reason, tuple(self._findings), dict(self._counts), counters)
 
     def _why_unknown(self, *, cut: bool) -> str:
         if not self._keys:
@@ -155,7 +155,7 @@ class _Judging:
             return "numbers are missing"
         return ""
 
-    def _judge(self, stream: Stream, key: _Key) -> None:
+    def _verify(self, stream: Stream, key: _Key) -> None:
         copies = Counter(map(_identity, key.messages))
         self._counters["redelivered"] += sum(copies.values()) - len(copies)
         repeated = _repeated(key)

@@ -15,8 +15,8 @@ from prober.core.findings import FAILING, Kind
 from prober.core.rules import Mode, Rules
 from prober.core.verdict import Verdict
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import CLOCKS, MISSING, NOTHING, PublisherRecords, RecordJudgement, judge_with, read_records
 from prober.traces.trace import TraceError, write_trace
+from prober.traces.verification import CLOCKS, MISSING, NOTHING, PublisherRecords, RecordVerification, read_records, verify_with
 from tests.notation import history
 from tests.simulation.service import simulate_run
 
@@ -33,13 +33,13 @@ def divided(line: str) -> tuple[list[Event], list[Event]]:
     return record, [replace(one, epoch="", seq=0) if isinstance(one, Delivered) else one for one in received]
 
 
-def judged(line: str, rules: Rules = OTHERS) -> RecordJudgement:
+def verified(line: str, rules: Rules = OTHERS) -> RecordVerification:
     record, received = divided(line)
-    return judge_with(PublisherRecords(record), received, "s", rules, 0.0)  # type: ignore[arg-type]
+    return verify_with(PublisherRecords(record), received, "s", rules, 0.0)  # type: ignore[arg-type]
 
 
-def kinds(judgement: RecordJudgement) -> list[Kind]:
-    return [made.finding.kind for made in judgement.findings if made.finding.status in FAILING]
+def kinds(verification: RecordVerification) -> list[Kind]:
+    return [made.finding.kind for made in verification.findings if made.finding.status in FAILING]
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def kinds(judgement: RecordJudgement) -> list[Kind]:
     ],
 )
 def test_what_only_the_record_shows(line: str, kind: Kind) -> None:
-    judgement = judged(line)
-    assert kind in kinds(judgement)
-    assert judgement.verdict is Verdict.FAIL
-    assert {made.finding.kind for made in judgement.findings} <= {kind, Kind.ORDER_INVERSION, Kind.REALTIME_INVERSION}
+    verification = verified(line)
+    assert kind in kinds(verification)
+    assert verification.verdict is Verdict.FAIL
+    assert {made.finding.kind for made in verification.findings} <= {kind, Kind.ORDER_INVERSION, Kind.REALTIME_INVERSION}
 
 
 @pytest.mark.parametrize(
@@ -68,33 +68,33 @@ def test_what_only_the_record_shows(line: str, kind: Kind) -> None:
     ],
 )
 def test_what_is_in_order(line: str) -> None:
-    assert (judged(line).verdict, judged(line).findings) == (Verdict.PASS, ())
+    assert (verified(line).verdict, verified(line).findings) == (Verdict.PASS, ())
 
 
 def test_what_had_not_come_by_the_end_is_undecided() -> None:
-    judgement = judged("P1,2,3 A<1@1 A<2@1.1 A ack 1,2@1.2")
-    assert (judgement.verdict, judgement.reason) == (Verdict.UNKNOWN, MISSING)
-    assert (judgement.counts["received"], judgement.counts["confirmed"]) == (2, 3)
+    verification = verified("P1,2,3 A<1@1 A<2@1.1 A ack 1,2@1.2")
+    assert (verification.verdict, verification.reason) == (Verdict.UNKNOWN, MISSING)
+    assert (verification.counts["received"], verification.counts["confirmed"]) == (2, 3)
 
 
 def test_a_record_of_something_else_proves_nothing() -> None:
     record, _ = divided("P1,2,3")
     _, received = divided("A<x1(1)@1 A<x2(2)@1.1 A ack 1,2@1.2")
-    judgement = judge_with(PublisherRecords(record[:0]), received, "s", OTHERS, 0.0)  # type: ignore[arg-type]
-    assert (judgement.verdict, judgement.reason) == (Verdict.UNKNOWN, NOTHING)
+    verification = verify_with(PublisherRecords(record[:0]), received, "s", OTHERS, 0.0)  # type: ignore[arg-type]
+    assert (verification.verdict, verification.reason) == (Verdict.UNKNOWN, NOTHING)
 
 
 @pytest.mark.parametrize(("ahead_s", "differ"), [(0.0, False), (0.9, False), (5.0, True), (-5.0, True)])
 def test_clocks_that_differ_are_noticed(ahead_s: float, differ: bool) -> None:
     record, received = divided("P1@10 ok1=m1@10.2 A<1~10100000000@11 A ack 1@11.1")
     record = [replace(event, t=event.t + ahead_s) for event in record]
-    judgement = judge_with(PublisherRecords(record), received, "s", replace(OTHERS, clock_error_s=1.0), 0.0)  # type: ignore[arg-type]
-    assert judgement.reason.startswith(CLOCKS) is differ
-    assert (judgement.verdict is Verdict.UNKNOWN) is differ
+    verification = verify_with(PublisherRecords(record), received, "s", replace(OTHERS, clock_error_s=1.0), 0.0)  # type: ignore[arg-type]
+    assert verification.reason.startswith(CLOCKS) is differ
+    assert (verification.verdict is Verdict.UNKNOWN) is differ
 
 
 def test_several_regions_are_no_accusation() -> None:
-    assert judged("P1,2,3 A<1@1 A<3@1.1 A<2@1.2", Rules(publishes_recorded=False)).verdict is not Verdict.FAIL
+    assert verified("P1,2,3 A<1@1 A<3@1.1 A<2@1.2", Rules(publishes_recorded=False)).verdict is not Verdict.FAIL
 
 
 @settings(max_examples=60, deadline=None)
@@ -124,8 +124,8 @@ def test_no_hole_of_a_record_accuses_anybody(seed: int, kept: float, writers: fl
     for subscription, known in (run.rules_by_subscription or {"": rules}).items():
         bounds = replace(known, publishes_recorded=False, attempts_observed=False, publish_time_error_s=0.0)
         received = [event for event in run.events if type(event).__name__ not in {*_PUBLISH, "PublishAbandoned"}]
-        judgement = judge_with(PublisherRecords(list(record)), received, subscription, bounds, 0.0)  # type: ignore[arg-type]
-        assert kinds(judgement) == []
+        verification = verify_with(PublisherRecords(list(record)), received, subscription, bounds, 0.0)  # type: ignore[arg-type]
+        assert kinds(verification) == []
 
 
 def test_files_are_read_as_far_as_they_go(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
 """Verifies one recorded history, by itself or with the records of its publishers.
 
-Every event goes through the checker, and the result is a `Judgement`.
+Every event goes through the checker, and the result is a `Verification`.
 
-What publishers recorded of themselves (`prober.client`) is joined to what was received of their messages, and judged together. A message id
-ties a publish to its deliveries: a delivery of a message that a record names takes the writer and the number that the record gave it. All
-others stay messages whose publishes are not on record. So a record that begins in the middle, that has holes, or that is one of several
+What publishers recorded of themselves (`prober.client`) is joined to what was received of their messages, and verified together. A message
+id ties a publish to its deliveries: a delivery of a message that a record names takes the writer and the number that the record gave it.
+All others stay messages whose publishes are not on record. So a record that begins in the middle, that has holes, or that is one of several
 publishers' is a smaller record, never a wrong one: it proves something about those publishes that it has.
 
 Left out of a record is what nothing can be proven of:
@@ -14,7 +14,7 @@ Left out of a record is what nothing can be proven of:
 * lines that are not whole, or no events: the file may still be written, and a process may have been killed in the midst of a line.
 
 The clocks of publishers and of the observer may differ by `clock_error_s`. The service's publish time lies between the beginning of a
-publish and its confirmation, and before every delivery; where it does not, clocks differ by more, and nothing is judged.
+publish and its confirmation, and before every delivery; where it does not, clocks differ by more, and nothing is verified.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from prober.core.events import (
     PublishUnknown,
 )
 from prober.core.findings import FAILING, Kind
-from prober.core.judge import KEPT_PER_KIND_MAX, Judge, RecordedFinding, Sort
+from prober.core.guarded_verifier import KEPT_PER_KIND_MAX, GuardedVerifier, RecordedFinding, Sort
 from prober.core.rules import Rules
 from prober.core.unrecorded import seconds_of
 from prober.core.verdict import Verdict, verdict_of
@@ -45,7 +45,7 @@ from prober.traces.trace import TraceError, read_trace
 
 EVENTS_MAX: Final = 2_000_000
 """Events of records that are joined; what is beyond is as if it had not been recorded."""
-JUDGED: Final = frozenset({Kind.ORDER_GAP, Kind.ORDER_INVERSION, Kind.REALTIME_INVERSION, Kind.LOST_OVERTAKEN, Kind.STUCK})
+VERIFIED: Final = frozenset({Kind.ORDER_GAP, Kind.ORDER_INVERSION, Kind.REALTIME_INVERSION, Kind.LOST_OVERTAKEN, Kind.STUCK})
 """What only a publisher's record shows."""
 
 CLOCKS: Final = "the clocks of a publisher, the service and the observer differ by"
@@ -59,11 +59,11 @@ _AT: Final = attrgetter("t")
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Verification:
     """The result of verifying one file.
 
     findings    those kept; `counts` says how many there were of each kind and status.
-    counters    what the checker saw and judged.
+    counters    what the checker saw and verified.
     events      how many events were read.
     malformed   the line of text that says where and why reading stopped; empty if the file was read to its end.
     crash       the same for a fault of the checker itself.
@@ -84,29 +84,29 @@ class Judgement:
         return {sort: count - KEPT_PER_KIND_MAX for sort, count in self.counts.items() if count > KEPT_PER_KIND_MAX}
 
 
-def judge(path: str, header: TraceHeader, events: Iterable[Event]) -> Judgement:
-    """Judge a history under its header's rules. Never raises for anything a file can contain.
+def verify_trace(path: str, header: TraceHeader, events: Iterable[Event]) -> Verification:
+    """Verify a history under its header's rules. Never raises for anything a file can contain.
 
-    A malformed line ends the judging: what was proven before it stands, everything else is unknown. A fault of the checker makes
+    A malformed line ends verification: what was proven before it stands, everything else is unknown. A fault of the checker makes
     the verdict unknown, whatever was found before. Memory is bounded by the checker and the kept findings.
     """
-    judging, count, malformed = Judge({header.subscription: header.rules}), 0, ""
+    verifier, count, malformed = GuardedVerifier({header.subscription: header.rules}), 0, ""
     try:
         for count, event in enumerate(events, 1):
-            judging.observe(event, count)
-        judging.finish(count)
+            verifier.observe(event, count)
+        verifier.finish(count)
     except TraceError as wrong:
         malformed = str(wrong)
     except Exception as fault:  # what reads the file has failed
-        judging.fail(fault, count)
-    crash = f"{path}: {judging.stopped_because} with the file" if judging.fault is not None else ""
-    found = judging.findings
-    return Judgement(
+        verifier.fail(fault, count)
+    crash = f"{path}: {verifier.stopped_because} with the file" if verifier.fault is not None else ""
+    found = verifier.findings
+    return Verification(
         path,
-        judging.verdict(incomplete=bool(malformed)),
+        verifier.verdict(incomplete=bool(malformed)),
         tuple(found.kept),
         found.counts,
-        dict(judging.counters),
+        dict(verifier.counters),
         count,
         malformed,
         crash,
@@ -167,13 +167,13 @@ def _events(path: str, topic: str, counts: Counter[str]) -> Iterator[Publish]:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordJudgement:
+class RecordVerification:
     """What the record proves of what was received.
 
     verdict     UNKNOWN also if something that was confirmed had not come by the end.
-    reason      why nothing, or not all, was judged; empty if it was.
+    reason      why nothing, or not all, was verified; empty if it was.
     counts      those of the records, `confirmed` publishes and of these `received`.
-    events      the joined history, on the observer's clock, and `rules` those it was judged under.
+    events      the joined history, on the observer's clock, and `rules` those it was verified under.
     """
 
     verdict: Verdict
@@ -184,10 +184,10 @@ class RecordJudgement:
     events: Sequence[Event] = ()
 
 
-def judge_with(
+def verify_with(
     records: PublisherRecords, received: Iterable[Event], subscription: str, rules: Rules, offset_s: float
-) -> RecordJudgement:
-    """Judges what one subscription received, by the records of its publishers.
+) -> RecordVerification:
+    """Verifies what one subscription received, by the records of its publishers.
 
     `received`: what was recorded of the subscription, from its beginning on; `offset_s`: what its clock lacks of the time since 1970.
     `rules.clock_error_s`: how far the clocks of publishers and of the observer may differ.
@@ -197,18 +197,18 @@ def judge_with(
     came = {(event.key, event.message_id): event for event in mine if isinstance(event, Delivered)}
     counts = {**records.counts, "confirmed": len(named), "received": len(named.keys() & came.keys())}
     if differ_s := _clocks_differ_s(records, came, offset_s, rules.clock_error_s):
-        return RecordJudgement(Verdict.UNKNOWN, f"{CLOCKS} {differ_s:.1f} s", counts, rules)
+        return RecordVerification(Verdict.UNKNOWN, f"{CLOCKS} {differ_s:.1f} s", counts, rules)
     publishes = (replace(event, t=event.t - offset_s) for event in records.events)
     joined: list[Event] = list(merge(publishes, (_named(event, named) for event in mine), key=_AT))
-    if joined:  # what was received last is judged when the clocks cannot differ any more; the history goes on
+    if joined:  # what was received last is verified when the clocks cannot differ any more; the history goes on
         joined.append(Ended(joined[-1].t + rules.clock_error_s, drained=False))
-    judge = Judge({subscription: rules})
+    verifier = GuardedVerifier({subscription: rules})
     for number, event in enumerate(joined, 1):
-        judge.observe(event, number)
-    found = tuple(made for made in judge.findings.kept if made.finding.kind in JUDGED)
-    reason = judge.stopped_because or ("" if counts["received"] else NOTHING) or (MISSING if judge.owed else "")
+        verifier.observe(event, number)
+    found = tuple(made for made in verifier.findings.kept if made.finding.kind in VERIFIED)
+    reason = verifier.stopped_because or ("" if counts["received"] else NOTHING) or (MISSING if verifier.owed else "")
     verdict = verdict_of(failed=any(made.finding.status in FAILING for made in found), owed=bool(reason))
-    return RecordJudgement(verdict, reason, counts, rules, found, joined)
+    return RecordVerification(verdict, reason, counts, rules, found, joined)
 
 
 def _named(event: Event, named: Mapping[tuple[str, str], Published]) -> Event:
