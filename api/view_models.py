@@ -30,9 +30,9 @@ from api.runbooks import INDEX, SUFFIX, Reader, runbooks
 from api.timeline import RANGE, Timeline, timeline_span
 from api.view import Archive
 from prober.config.models import Api
-from prober.core.chances import chances_of
 from prober.core.findings import Kind, Status
 from prober.core.kinds import Symptom
+from prober.core.opportunity_counters import opportunities_of
 from prober.core.verdict import Verdict
 from prober.probes.catalogue import is_fed
 from prober.sinks.live.snapshot import InstanceSnapshot, StatusSnapshot
@@ -206,7 +206,7 @@ class PageContents:
             "run": run,
             "found": found.items,
             "figures": figures_as_text(run.figures),
-            "chances": chances_of(run.counters),
+            "opportunities": opportunities_of(run.counters),
             "spread": spread,
         }
 

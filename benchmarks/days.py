@@ -92,8 +92,8 @@ HOT: Final = {
 
 def key_traffic(messages: int) -> list[KeyTraffic]:
     """All keys of a day with so many messages."""
-    chance = Random(1)
-    weights = [chance.uniform(0.7, 1.3) for _ in range(min(KEYS_MAX, messages // MESSAGES_PER_KEY))]
+    rng = Random(1)
+    weights = [rng.uniform(0.7, 1.3) for _ in range(min(KEYS_MAX, messages // MESSAGES_PER_KEY))]
     plain = (1.0 - sum(key.share for key in HOT)) / sum(weights)
     return [*HOT, *(KeyTraffic(f"key-{number:05}", weight * plain) for number, weight in enumerate(weights))]
 
@@ -127,12 +127,12 @@ class Traffic:
     """The messages of one day."""
 
     def __init__(self, messages: int) -> None:
-        chance, keys = Random(2), key_traffic(messages)
+        rng, keys = Random(2), key_traffic(messages)
         self._names = pa.array([key.name for key in keys])
         self._counts = np.array([round(key.share * messages) for key in keys])
         self._rates = self._counts / np.array([key.until_s - SENDS_S for key in keys])
-        self._phases = np.array([chance.uniform(0.0, 0.5) for _ in keys])
-        self._paces = np.array([chance.uniform(0.5, 1.5) for _ in keys])
+        self._phases = np.array([rng.uniform(0.0, 0.5) for _ in keys])
+        self._paces = np.array([rng.uniform(0.5, 1.5) for _ in keys])
         self._slowness = np.array([key.slowness for key in keys])
         self._sizes = np.where([key.is_busy for key in keys], BUSY_BYTES_PER_S / self._rates, PLAIN_BYTES).astype(int)
         self._calm = 0.5 / self._rates > CALM_GAP_S

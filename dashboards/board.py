@@ -172,7 +172,7 @@ def _placed(rows: Iterable[PanelRow]) -> Iterator[models.Panel | models.RowPanel
 def _number(title: str, taken: set[int]) -> int:
     number = crc32(title.encode()) % NUMBERS + 1
     if number in taken:
-        raise ValueError(f"two panels are called {title!r}, or their numbers are the same by chance: choose another title")
+        raise ValueError(f"two panels are called {title!r}, or their numbers are the same by coincidence: choose another title")
     taken.add(number)
     return number
 

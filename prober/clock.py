@@ -1,4 +1,4 @@
-"""The only place where the project takes from its machine what no two processes share: the time, chance, and numbers of its own.
+"""The only place where the project takes from its machine what no two processes share: the time, random numbers, and numbers of its own.
 
 A simulation puts a machine of its own in the place of the real one (`on_machine`), for everything that begins within it.
 """
@@ -23,7 +23,7 @@ class Machine:
 
     monotonic_s: Callable[[], float]
     wall_s: Callable[[], float]
-    chance: Random
+    rng: Random
     numbers: Iterator[int]
     starved_s: Callable[[], float] = lambda: 0.0
 
@@ -68,14 +68,14 @@ def starved_s() -> float:
     return _MACHINE.get().starved_s()
 
 
-def chance_bits(bits: int) -> int:
+def random_bits(bits: int) -> int:
     """This many unpredictable bits, for seeds."""
-    return _MACHINE.get().chance.getrandbits(bits)
+    return _MACHINE.get().rng.getrandbits(bits)
 
 
-def chance_name(digits: int) -> str:
+def random_name(digits: int) -> str:
     """This many unpredictable hexadecimal digits, for unique names."""
-    return f"{chance_bits(4 * digits):0{digits}x}"
+    return f"{random_bits(4 * digits):0{digits}x}"
 
 
 def next_number() -> int:

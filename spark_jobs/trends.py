@@ -1,7 +1,7 @@
 """Whether a series of points rises, and how fast: rank statistics over all pairs of them, which one odd point cannot fool.
 
 * Mann (1945) and Kendall: S counts the pairs of points that rise less those that fall. `tau` is S as a share of all pairs; `z` is how
-  many standard deviations S is from what chance would give, with Kendall's correction for equal values.
+  many standard deviations S is from what random order would give, with Kendall's correction for equal values.
 * Theil (1950) and Sen (1968): the slope is the median of the slopes of all pairs; up to 29 % of the points may be anything.
 
 Points of a backlog depend on each other, which makes z too large: a rise is believed only if tau is large as well.
@@ -64,7 +64,7 @@ def slope_of(x: Floats, y: Floats) -> float | None:
 def zipf_exponent(counts: Floats) -> float | None:
     """The exponent s of counts that fall as rank ** -s, from the largest ones; None if they are too few, or too small, to tell.
 
-    Ranks that were counted less than ten times are left out: there the count is mostly chance.
+    Ranks that were counted less than ten times are left out: there the count is mostly noise.
     """
     largest = np.sort(counts)[::-1][:RANKS_MAX]
     known = largest[largest >= COUNT_MIN]

@@ -61,7 +61,7 @@ class _Places:
     """Who listens where."""
 
     def __init__(self, seed: int) -> None:
-        self._chance = Random(seed)
+        self._rng = Random(seed)
         self._networks: dict[str, Network] = {}
         self._apps: dict[str, FastAPI] = {}
 
@@ -84,7 +84,7 @@ class _Places:
 
     def network(self, address: str) -> Network:
         """The way to who listens at an address, or will."""
-        return self._networks.setdefault(address, Network(CALM, self._chance))
+        return self._networks.setdefault(address, Network(CALM, self._rng))
 
     def app(self, url: str) -> FastAPI:
         """Who takes what is posted to a URL."""

@@ -151,7 +151,7 @@ class SpenderAnswer(Answer, schema="Spender"):
 
 
 class DetectableAnswer(Answer, schema="Detectable"):
-    """How rare a fault may be that the schedule still finds, by the chances that its probes plan: arithmetic, not a measurement."""
+    """How rare a fault may be that the schedule still finds, by the opportunities that its probes plan: arithmetic, not a measurement."""
 
     within_s: Annotated[Seconds, Field(examples=[3600])]
     """Within which period."""

@@ -41,7 +41,10 @@ def probes(config: Annotated[str | None, typer.Option(metavar="FILE", help="The 
     for known in PROBES.values():
         print(f"{known.name}\n    {known.promise}")
         if (instance := instances.get(ProbeName(known.name))) is not None:
-            print(power_as_text(known.chances(instance.workload), instance.settings.schedule.longest_gap.total_seconds()), end="")
+            print(
+                power_as_text(known.opportunities(instance.workload), instance.settings.schedule.longest_gap.total_seconds()),
+                end="",
+            )
             print(_cost_as_text(instance))
     for (target_name, about), found in detectable_on(settings).items():
         shares = ", ".join(

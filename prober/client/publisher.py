@@ -28,7 +28,7 @@ from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Protocol, Self
 
-from prober.clock import chance_name, wall_s
+from prober.clock import random_name, wall_s
 from prober.core.events import Event, Interrupted, Published, PublishInvoked, PublishUnknown
 from prober.traces.codec import encode_event
 from prober.traces.header import TraceHeader, encode_header
@@ -57,7 +57,7 @@ class RecordedPublisher:
 
     def __init__(self, publisher: GooglePublisher, topic: str, file: RecordFile, region: str) -> None:
         self._publisher, self._topic, self._file, self._region = publisher, topic, file, region
-        self._record = chance_name(_RECORD_DIGITS)
+        self._record = random_name(_RECORD_DIGITS)
         self._here = threading.local()
         self._pending, self._settled = 0, threading.Condition()
 
@@ -107,7 +107,7 @@ class RecordedPublisher:
         numbers: dict[str, int] | None = getattr(here, "numbers", None)
         if numbers is None or (len(numbers) >= KEYS_MAX and key not in numbers):
             numbers = here.numbers = {}
-            here.writer = f"{self._record}-{chance_name(_RECORD_DIGITS)}"
+            here.writer = f"{self._record}-{random_name(_RECORD_DIGITS)}"
         numbers[key] = number = numbers.get(key, 0) + 1
         return here.writer, number
 

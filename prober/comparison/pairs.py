@@ -5,8 +5,8 @@ candidate that began at about the same time. What happens to both, such as a slo
 
 *What a run measured* is what it counts everywhere else (`prober.slo.counts`), with one difference: of the guarantees about order,
 redelivery and affinity only opportunities count. These are decisions of the service that would be reported as a violation if they were
-wrong (`prober.core.chances`). A redelivery with nothing behind it cannot be wrong, so it proves nothing. The undecided share stays the
-same.
+wrong (`prober.core.opportunity_counters`). A redelivery with nothing behind it cannot be wrong, so it proves nothing. The undecided share
+stays the same.
 
 *What is left out:* a run that ended by a mistake of ours says nothing about its target, nor does its pair. A run that could not reach its
 target stays: what it could not publish is bad.
@@ -30,11 +30,11 @@ from prober.slo.comparison import ASPECTS, Aspect, CountsPair, Measured, Seconds
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 
-_CHANCES: Final = MappingProxyType(
+_OPPORTUNITIES: Final = MappingProxyType(
     {
-        Indicator.ORDER: "chances_order",
-        Indicator.REDELIVERY: "chances_redelivery",
-        Indicator.AFFINITY: "chances_affinity",
+        Indicator.ORDER: "opportunities_order",
+        Indicator.REDELIVERY: "opportunities_redelivery",
+        Indicator.AFFINITY: "opportunities_affinity",
     }
 )
 
@@ -153,8 +153,8 @@ def _counts(indicator: Indicator, run: RunResult) -> SliCounts:
     counted = run.checks.get(indicator, SliCounts())
     if indicator is Indicator.PUBLISH_AVAILABILITY:
         return SliCounts() if run.probe in DISTURBED[indicator] else counted + _publishes(run.counters)
-    chances = run.counters.get(_CHANCES.get(indicator, ""))
-    return counted if chances is None else _of_chances(counted, chances)
+    opportunities = run.counters.get(_OPPORTUNITIES.get(indicator, ""))
+    return counted if opportunities is None else _of_opportunities(counted, opportunities)
 
 
 def _publishes(counters: Mapping[str, int]) -> SliCounts:
@@ -162,9 +162,9 @@ def _publishes(counters: Mapping[str, int]) -> SliCounts:
     return SliCounts(counters.get("publishes_confirmed", 0), bad)
 
 
-def _of_chances(counted: SliCounts, chances: int) -> SliCounts:
-    """Of things that ended so, those that had a chance to be bad."""
-    decided = max(counted.bad, min(chances, counted.decided))
+def _of_opportunities(counted: SliCounts, opportunities: int) -> SliCounts:
+    """Of things that ended so, those that had an opportunity to be bad."""
+    decided = max(counted.bad, min(opportunities, counted.decided))
     undecided = round(counted.undecided * decided / counted.decided) if counted.decided else counted.undecided
     return SliCounts(decided - counted.bad, counted.bad, undecided)
 

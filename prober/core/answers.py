@@ -93,7 +93,7 @@ def lease_modified(key: KeyChecker, event: LeaseModified) -> None:
 def ack_confirmed(key: KeyChecker, event: AckConfirmed, number: int) -> None:
     """An acknowledgement was confirmed."""
     if key.rules.exactly_once and event.t > key.collector.grace_until_t:
-        key.counts.chances_confirmed += key.subscription.chances.certain(key.rules, event.t)
+        key.counts.opportunities_confirmed += key.subscription.opportunities.certain(key.rules, event.t)
         integrity.note_confirmation(key, event, number)
         _mark(key, event.message_id, ACK_CONFIRMED, event.t)
 

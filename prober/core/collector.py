@@ -5,7 +5,8 @@ turns certainty into doubt where a control operation (seek, purge, filter change
 grace period hides nothing, it only makes a violation indeterminate.
 
 A run without redeliveries proves nothing about redelivery. So the checker counts the situations that the guarantees are about, and a
-probe names the counters that must not be 0. The check of each guarantee also counts its opportunities to report a violation (`chances`).
+probe names the counters that must not be 0. The check of each guarantee also counts its opportunities to report a violation
+(`opportunities`).
 """
 
 from __future__ import annotations
@@ -58,18 +59,18 @@ class Counts:
     affinity_moves_outstanding_no: int = 0
     affinity_moves_outstanding_unknown: int = 0
     affinity_moves_outstanding_yes: int = 0
-    chances_affinity: int = 0
-    chances_confirmed: int = 0
-    chances_dead_letter: int = 0
-    chances_divergence: int = 0
-    chances_filter: int = 0
-    chances_order: int = 0
-    chances_outstanding: int = 0
-    chances_overlap: int = 0
-    chances_push_failed: int = 0
-    chances_redelivery: int = 0
-    chances_redelivery_acked: int = 0
-    chances_seek: int = 0
+    opportunities_affinity: int = 0
+    opportunities_confirmed: int = 0
+    opportunities_dead_letter: int = 0
+    opportunities_divergence: int = 0
+    opportunities_filter: int = 0
+    opportunities_order: int = 0
+    opportunities_outstanding: int = 0
+    opportunities_overlap: int = 0
+    opportunities_push_failed: int = 0
+    opportunities_redelivery: int = 0
+    opportunities_redelivery_acked: int = 0
+    opportunities_seek: int = 0
     dead_lettered: int = 0
     deliveries_among_several: int = 0
     deliveries_first: int = 0
@@ -167,7 +168,7 @@ class FindingsCollector:
         else:
             self.counts.deliveries_unrecorded += 1
         if self.dead_letters:
-            self.counts.chances_dead_letter += self.dead_letters
+            self.counts.opportunities_dead_letter += self.dead_letters
             self.dead_letters = 0
 
     def note_repeated(self, epoch: str, seq: int, *, one_id: bool) -> None:

@@ -179,11 +179,11 @@ class Comparison:
             side.move(position)
 
     def _count(self, at: int, beside: int) -> None:
-        """A chance, unless something may be missing on one of them without anybody being to blame."""
+        """An opportunity, unless something may be missing on one of them without anybody being to blame."""
         first, second = self.sides
         may_lack = any(side.checker.rules.dead_letter_max_attempts for side in self.sides)
         if not may_lack and first.is_known_upto(at) and second.is_known_upto(beside):
-            first.checker.counts.chances_divergence += 1
+            first.checker.counts.opportunities_divergence += 1
 
     def _tell(self, at: int, beside: int, extra_of_first: Sequence[int], lacking_of_first: Sequence[int]) -> bool:
         """Files a deviation; whether there may be a legal explanation."""

@@ -158,7 +158,7 @@ def note_confirmation(key: KeyChecker, event: AckConfirmed, number: int) -> None
             if len(key.confirmations) > key.rules.window:
                 del key.confirmations[next(iter(key.confirmations))]
             key.counts.acks_confirmed += 1
-            key.subscription.chances.confirmed.add(event.t)
+            key.subscription.opportunities.confirmed.add(event.t)
 
 
 def verify_origin(key: KeyChecker, one: Delivery, publication: Publication | None, *, forgotten: bool) -> bool:

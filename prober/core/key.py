@@ -180,7 +180,7 @@ class KeyChecker:
         if publication.early:
             integrity.verify_duplicate(self, one, publication)
         if lane.log.frontier > 0 and one.older is None and self.group.key:
-            self.counts.chances_order += 1
+            self.counts.opportunities_order += 1
 
     def _known(self, one: Delivery) -> Lane | None:
         """The lane in which the record of a delivery is known."""
@@ -311,12 +311,12 @@ class KeyChecker:
             self.excuse(publication)
             return
         excluded = self.rules.excludes(publication.seq)
-        self.counts.chances_filter += excluded
+        self.counts.opportunities_filter += excluded
         if excluded or token in self.dead_lettered_ids:
             self.excuse(publication)
             return
         if first is not None and first.position > 1 and self.group.key:
-            self.counts.chances_order += 1
+            self.counts.opportunities_order += 1
         lane = self.lane(publication.region)
         lane.confirmed(publication, first, t)
         if self.liveness.due_t == inf:

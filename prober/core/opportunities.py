@@ -1,9 +1,10 @@
 """Counts opportunities to observe a violation, and effects of redeliveries.
 
-`prober.core.chances` lists the counters.
+`prober.core.opportunity_counters` lists the counters.
 
-A *chance* is a decision of the service that the checker would have reported as a violation if it had been wrong. A decision that would be
-in doubt is none. Chances are counted in the order in which deliveries are taken to have been sent, when that order is decided first.
+An *opportunity* is a decision of the service that the checker would have reported as a violation if it had been wrong. A decision that
+would be in doubt is none. Opportunities are counted in the order in which deliveries are taken to have been sent, when that order is
+decided first.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ LOOKED_AT: Final = 32
 
 
 class Uncertain:
-    """Chances that are not certain yet: how many there are up to each of at most `STEPS` moments within a time."""
+    """Opportunities that are not certain yet: how many there are up to each of at most `STEPS` moments within a time."""
 
     __slots__ = ("_counts", "_step_s")
 
@@ -61,11 +62,11 @@ class Uncertain:
         return sum(count for _, count in taken)
 
 
-class SubscriptionChances:
-    """Chances of one subscription that later events decide.
+class SubscriptionOpportunities:
+    """Opportunities of one subscription that later events decide.
 
     confirmed   acknowledgements that were confirmed, until later arrivals were provably sent later.
-    splits      chances to see a split, as long as the end of a stream would put them in doubt.
+    splits      opportunities to see a split, as long as the end of a stream would put them in doubt.
     """
 
     __slots__ = ("confirmed", "splits")
@@ -92,14 +93,14 @@ def opened(counts: Coverage, subscription: Subscription) -> None:
     rules = subscription.rules
     counts.pulls_concurrent += rules.mode is Mode.PULL and bool(subscription.sessions)
     if not subscription.sessions and not rules.clock_error_s:
-        counts.chances_confirmed += subscription.chances.confirmed.take_all()
+        counts.opportunities_confirmed += subscription.opportunities.confirmed.take_all()
 
 
 def closed(counts: Coverage, subscription: Subscription, t: float) -> None:
-    """A session is over. It may have been so for some time, so what it received since is no chance."""
-    rules, splits = subscription.rules, subscription.chances.splits
+    """A session is over. It may have been so for some time, so what it received since is no opportunity."""
+    rules, splits = subscription.rules, subscription.opportunities.splits
     splits.take_before(t - rules.close_detection_max_s - rules.clock_error_s)
-    counts.chances_affinity -= splits.take_all()
+    counts.opportunities_affinity -= splits.take_all()
 
 
 def answered(key: KeyChecker, one: Delivery, t: float) -> None:
@@ -111,13 +112,13 @@ def answered(key: KeyChecker, one: Delivery, t: float) -> None:
     if held != [one] or earliest_release(rules, one, key.newest(one.token)) <= t + rules.clock_error_s:
         return
     waits = any(session.answered_t == inf for session in key.subscription.sessions.values())
-    key.counts.chances_overlap += rules.mode is Mode.PUSH or waits
+    key.counts.opportunities_overlap += rules.mode is Mode.PUSH or waits
 
 
 class Opportunities:
     """Those of one key in one region.
 
-    _begun      the delivery with which the key began again below its frontier, until it goes on; None if that is no chance.
+    _begun      the delivery with which the key began again below its frontier, until it goes on; None if that is no opportunity.
     _begun_t    when it began again the last time.
     _acked      whether a message to be redelivered had been acknowledged.
     """
@@ -215,9 +216,9 @@ class Opportunities:
         others = (other for other in self._lane.window if other is not begun and other.session is not one.session)
         if not all(provably_before(rules, other, begun) for other in others):
             return
-        key.counts.chances_redelivery += 1
+        key.counts.opportunities_redelivery += 1
         if self._acked and not key.subscription.may_have_lost(begun.earliest_t, one.t):
-            key.counts.chances_redelivery_acked += 1
+            key.counts.opportunities_redelivery_acked += 1
 
     def _count_push_again(self, one: Delivery, before: Delivery) -> None:
         """7.3: count the request after a failed one, while a later message waits.
@@ -226,7 +227,7 @@ class Opportunities:
         """
         lane, key = self._lane, self._key
         failed = before.nacked_t <= one.t and not lane.log.flagged(lane.now.before_position, ACKED | REMOVED)
-        key.counts.chances_push_failed += failed and bool(lane.pending) and self._is_promised(one)
+        key.counts.opportunities_push_failed += failed and bool(lane.pending) and self._is_promised(one)
 
     # --- holders: 7 ----------------------------------------------------------------------------------------------------------
 
@@ -244,10 +245,10 @@ class Opportunities:
             return
         if not any(earliest_release(rules, held, key.newest(held.token)) > one.t + eps for _, held in state.outstanding()):
             return
-        key.counts.chances_outstanding += rules.exactly_once and not rules.dead_letter_max_attempts
+        key.counts.opportunities_outstanding += rules.exactly_once and not rules.dead_letter_max_attempts
         if subscription.streaming and any(session.owner != one.owner for session in subscription.sessions.values()):
-            key.counts.chances_affinity += 1
-            subscription.chances.split(rules, one.t)
+            key.counts.opportunities_affinity += 1
+            subscription.opportunities.split(rules, one.t)
 
     # --- seeks: 6.4 ----------------------------------------------------------------------------------------------------------
 
@@ -257,6 +258,6 @@ class Opportunities:
             self._seek = None
             return
         certain = seek.start <= position <= seek.target and seek.brings(self._lane.log, position, self._key.rules)
-        self._key.counts.chances_seek += certain and state.before is not None and position == state.before_position + 1
+        self._key.counts.opportunities_seek += certain and state.before is not None and position == state.before_position + 1
         if position == seek.target or seek.target < seek.start:
             self._seek = None

@@ -9,7 +9,7 @@ from typing import Final
 from prober.core.clocks import Clocks
 from prober.core.events import LONG_AGO, Closed, Opened
 from prober.core.facts import Delivery, Grace, Loss, Session
-from prober.core.opportunities import SubscriptionChances
+from prober.core.opportunities import SubscriptionOpportunities
 from prober.core.rules import Assumptions, Mode, Rules
 
 SESSIONS_KEPT: Final = 4096
@@ -52,7 +52,7 @@ class Subscription:
         self.closed_t = LONG_AGO
         self.over = False
         self.clocks = Clocks(self)
-        self.chances = SubscriptionChances(rules)
+        self.opportunities = SubscriptionOpportunities(rules)
 
     # --- sessions ------------------------------------------------------------------------------------------------------------
 

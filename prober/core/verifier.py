@@ -293,7 +293,7 @@ class Verifier:
             self._pass_time(event.t)
             for subscription in self._subscriptions.values():
                 subscription.over = True
-                self._counts.chances_confirmed += subscription.chances.certain(subscription.rules, event.t)
+                self._counts.opportunities_confirmed += subscription.opportunities.certain(subscription.rules, event.t)
             for group in self._groups.values():
                 for checker in group.checkers:
                     checker.end(event.t)

@@ -49,7 +49,7 @@ class Fault:
         if self.name not in CATALOGUE:
             raise FaultError(no_such("fault", self.name, CATALOGUE, LISTED))
         if not 0 <= self.probability <= 1:
-            raise FaultError(f"{self.name}: p is a chance from 0 to 1, not {self.probability:g}")
+            raise FaultError(f"{self.name}: p is a probability from 0 to 1, not {self.probability:g}")
         if self.count is not None and self.count < 1:
             raise FaultError(f"{self.name}: count is at least 1, not {self.count}")
         if not self.start >= 0 or not self.duration > 0:

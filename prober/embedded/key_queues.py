@@ -81,7 +81,7 @@ class KeyQueue:
     client, stream  who got the last message; `shunned` is who let a deadline pass since.
     queued   it waits in a queue of key queues that have something to send.
     wake_at  nothing is sent before this time: back-off, or a fault.
-    postponed  a fault is the reason for that; `decided` is up to where one has had its chance to delay the first delivery.
+    postponed  a fault is the reason for that; `decided` is up to where one had an opportunity to delay the first delivery.
     halt_at  a fault stops the key queue before this position until `halt_until`.
     acked_late  positions behind the cursor of which an acknowledgement came after their stream had closed; nothing was sent since.
     pinned   how many settled messages a fault may redeliver: none is given up as long.

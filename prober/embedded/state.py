@@ -1,7 +1,7 @@
 """The service as a state machine: requests and the time go in, results and effects come out.
 
-There is no clock, no socket, no thread and no chance in here. Every request takes the time as an argument, in seconds since the epoch
-and never earlier than before; it returns its result or raises `ServiceError`. What has to be done elsewhere piles up as effects:
+There is no clock, no socket, no thread and no random number in here. Every request takes the time as an argument, in seconds since the
+epoch and never earlier than before; it returns its result or raises `ServiceError`. What has to be done elsewhere piles up as effects:
 
     state = State(first_serial=...)            # one per server
     state.registry.create_topic(...)           # resources: see `registry`
@@ -270,7 +270,7 @@ class State:
         return min(times)
 
     def reconsider(self, now: float) -> None:
-        """Faults have changed: key queues that one of them has silenced get another chance."""
+        """Faults have changed: key queues that one of them has silenced get another opportunity."""
         for queue in self.registry.subscriptions.values():
             for key_queue in (*queue.key_queues.values(), *queue.loose):
                 key_queue.halt_at = 0

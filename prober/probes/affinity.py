@@ -191,9 +191,9 @@ def traffic(workload: Workload) -> Traffic:
     return Traffic(workload.keys * workload.bursts, published, round(published * (1 + REDELIVERED_SHARE)))
 
 
-def chances(workload: Workload) -> dict[str, int]:
+def opportunities(workload: Workload) -> dict[str, int]:
     """One for each burst of the second half that meets what is held, on average."""
-    return {"chances_affinity": round(workload.keys * (workload.bursts // 2) * (1 - IDLE_SHARE))}
+    return {"opportunities_affinity": round(workload.keys * (workload.bursts // 2) * (1 - IDLE_SHARE))}
 
 
 PROBE = Experiment(
@@ -203,7 +203,7 @@ PROBE = Experiment(
     workload=Workload(keys=20, bursts=8, burst_messages=10, subscribers=4, ack_after_s=0.2),
     least={"subscribers": 2},
     traffic=traffic,
-    chances=chances,
+    opportunities=opportunities,
     feeds={Indicator.AFFINITY: each_key},
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
     simulated={"keys": range(2, 6), "subscribers": range(2, 6)},

@@ -33,7 +33,7 @@ from prober.probes.experiment import (
     Experiment,
     SubscriptionPlan,
     Workload,
-    chances_of_order,
+    opportunities_of_order,
 )
 from prober.probes.paired_publishing import PairedPublishing
 from prober.probes.payload import Stamp
@@ -185,7 +185,7 @@ PROBE = Experiment(
     interval_s=300.0,
     least={"messages": 2},
     traffic=traffic,
-    chances=chances_of_order,
+    opportunities=opportunities_of_order,
     simulated={"keys": range(3, 7)},
     requires={
         "deliveries_first": NOTHING_DELIVERED,

@@ -18,7 +18,7 @@ from prober.brokers.base import AdminOperation
 from prober.clock import wall_s
 from prober.errors import BrokerUnavailable, RequestRefused
 from prober.probes.context import Delivery, ProbeContext
-from prober.probes.experiment import NOTHING_DELIVERED, Company, Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import NOTHING_DELIVERED, Company, Experiment, SubscriptionPlan, Workload, opportunities_of_order
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
@@ -99,7 +99,7 @@ PROBE = Experiment(
     act=act,
     workload=Workload(keys=10, bursts=2, burst_messages=15, subscribers=2),
     interval_s=300.0,
-    chances=chances_of_order,
+    opportunities=opportunities_of_order,
     feeds={
         Indicator.CONTROL_PLANE_LATENCY: lambda _workload: sum(ADMIN_CALLS.values()),
         Indicator.CREATION_TO_RECEIPT_LATENCY: lambda _workload: 1,

@@ -25,7 +25,7 @@ from prober.errors import NotSupported
 from prober.ordering.measurement import OrderMeasurement
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import CHECK_TARGET, NOTHING_NACKED, Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import CHECK_TARGET, NOTHING_NACKED, Experiment, SubscriptionPlan, Workload, opportunities_of_order
 from prober.probes.payload import GENERATION, Stamp
 from prober.probes.unverified import UnverifiedTap
 from prober.slo.figures import Figure
@@ -153,9 +153,9 @@ def traffic(workload: Workload) -> Traffic:
     return Traffic(workload.keys * workload.bursts, workload.messages, workload.messages + again + 2 * _forwarded(workload))
 
 
-def chances(workload: Workload) -> dict[str, int]:
+def opportunities(workload: Workload) -> dict[str, int]:
     """Each message that is forwarded has others of its key behind it."""
-    return chances_of_order(workload) | {"chances_dead_letter": _forwarded(workload)}
+    return opportunities_of_order(workload) | {"opportunities_dead_letter": _forwarded(workload)}
 
 
 PROBE = Experiment(
@@ -165,7 +165,7 @@ PROBE = Experiment(
     workload=Workload(keys=10, bursts=11, burst_messages=2, subscribers=2),
     interval_s=120.0,
     traffic=traffic,
-    chances=chances,
+    opportunities=opportunities,
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
     requires={
         "nacks": NOTHING_NACKED,
@@ -173,7 +173,7 @@ PROBE = Experiment(
             "no message arrived at the dead-letter topic, so forwarding was not verified; if this persists, check that the Pub/Sub "
             "service account may publish to that topic and acknowledge on the subscription"
         ),
-        "chances_dead_letter": (
+        "opportunities_dead_letter": (
             "no message was delivered behind a dead-lettered one, so it was not verified that keys move on; " + CHECK_TARGET
         ),
     },

@@ -38,7 +38,7 @@ from prober.probes.experiment import (
     Experiment,
     SubscriptionPlan,
     Workload,
-    chances_of_order,
+    opportunities_of_order,
 )
 from prober.slo.indicators import Indicator
 
@@ -240,14 +240,14 @@ def traffic(workload: Workload) -> Traffic:
     return Traffic(workload.messages, workload.messages, workload.messages + again + broken)
 
 
-def chances(workload: Workload) -> dict[str, int]:
+def opportunities(workload: Workload) -> dict[str, int]:
     """Every message is confirmed, for half of the keys in the last burst so soon after streams broke that it need not be final; and all but
     the first of a burst come while that is held.
     """
     behind = sum(_held(workload, number) - 1 for number in range(workload.bursts - 1)) + workload.burst_messages - 2
-    return chances_of_order(workload) | {
-        "chances_confirmed": workload.messages - workload.keys // 2 * workload.burst_messages,
-        "chances_outstanding": workload.keys * behind,
+    return opportunities_of_order(workload) | {
+        "opportunities_confirmed": workload.messages - workload.keys // 2 * workload.burst_messages,
+        "opportunities_outstanding": workload.keys * behind,
     }
 
 
@@ -259,7 +259,7 @@ PROBE = Experiment(
     interval_s=120.0,
     least={"messages": 3, "keys": 3},
     traffic=traffic,
-    chances=chances,
+    opportunities=opportunities,
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
     simulated={"keys": range(3, 7)},
     requires={

@@ -1,7 +1,7 @@
 """What a probe is.
 
 An `Experiment` says what it does, what it needs for that, what has to have happened for its outcome to mean anything, what a run costs and
-how many chances it gives; a `Workload` how much a run does; a `SubscriptionPlan` what one of its subscriptions is made with. The
+how many opportunities it gives; a `Workload` how much a run does; a `SubscriptionPlan` what one of its subscriptions is made with. The
 configuration, the objectives and the simulation read here whatever depends on the probe, and nowhere else.
 """
 
@@ -122,9 +122,9 @@ def each_once(workload: Workload) -> Traffic:
     return Traffic(workload.keys * workload.bursts, workload.messages, workload.messages)
 
 
-def chances_of_order(workload: Workload) -> dict[str, int]:
+def opportunities_of_order(workload: Workload) -> dict[str, int]:
     """One for each message behind the first of its key, and each may be lost."""
-    return {"chances_order": workload.messages - workload.keys, "publishes_confirmed": workload.messages}
+    return {"opportunities_order": workload.messages - workload.keys, "publishes_confirmed": workload.messages}
 
 
 Count: TypeAlias = Callable[[Workload], int]
@@ -195,7 +195,8 @@ class Experiment:
     paced          publishes at a rate; others send each burst at once. `rate_problem`: what is wrong with that load, empty if it is right.
     wire_only      has nothing to show through Google's client library.
     traffic        what one run sends and receives with a workload, while the service does as it should.
-    chances        how many chances (`prober.core.chances`) a run gives at the wire to see a violation, by their counters.
+    opportunities  how many opportunities (`prober.core.opportunity_counters`) a run gives at the wire to see a violation, by their
+                   counters.
     feeds          the indicators that it is for, with how many of their things a run counts at the least.
     disturbs       the indicators whose things it keeps from being good: they are not counted there. It keeps messages unanswered, breaks
                    streams, removes subscribers or publishes before there is one, so that later messages of the same key are late because
@@ -223,7 +224,7 @@ class Experiment:
     rate_problem: Callable[[Workload], str] = lambda _workload: ""
     wire_only: bool = False
     traffic: Callable[[Workload], Traffic] = each_once
-    chances: Callable[[Workload], Mapping[str, int]] = lambda _workload: {}
+    opportunities: Callable[[Workload], Mapping[str, int]] = lambda _workload: {}
     feeds: Mapping[Indicator, Count] = field(default_factory=dict)
     disturbs: frozenset[Indicator] = frozenset()
     admin_calls: Mapping[AdminOperation, int] = field(default_factory=dict)

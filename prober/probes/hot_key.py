@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import NOTHING_DELIVERED, Company, Experiment, Workload, chances_of_order
+from prober.probes.experiment import NOTHING_DELIVERED, Company, Experiment, Workload, opportunities_of_order
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
@@ -198,7 +198,7 @@ PROBE = Experiment(
     paced=True,
     rate_problem=rate_problem,
     traffic=traffic,
-    chances=chances_of_order,
+    opportunities=opportunities_of_order,
     # It loads a key as much as the service allows, or more.
     disturbs=frozenset({Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY}),
     requires={

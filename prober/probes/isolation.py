@@ -30,7 +30,15 @@ from typing import Final, NamedTuple
 from prober.brokers.base import BrokerSession, Received, Subscriber
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import CHECK_TARGET, Company, Experiment, Processing, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import (
+    CHECK_TARGET,
+    Company,
+    Experiment,
+    Processing,
+    SubscriptionPlan,
+    Workload,
+    opportunities_of_order,
+)
 from prober.probes.ordering import without_flow_limit
 from prober.probes.payload import Stamp
 from prober.probes.slow_consumer import PROCESSING_S, SlowConsumer, processing_times
@@ -277,7 +285,7 @@ PROBE = Experiment(
     interval_s=300.0,
     least={"keys": 2},
     traffic=traffic,
-    chances=chances_of_order,
+    opportunities=opportunities_of_order,
     feeds={Indicator.HEAD_OF_LINE_DELAY: delayed},
     disturbs=frozenset({Indicator.END_TO_END_LATENCY, Indicator.OLDEST_UNACKED_MESSAGE_AGE}),
     requires={

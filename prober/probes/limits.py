@@ -13,7 +13,7 @@ from typing import Final
 
 from prober.brokers.base import Outcome, Outgoing, Rejected, Unknown
 from prober.probes.context import Delivery, ProbeContext, comes_within
-from prober.probes.experiment import CHECK_TARGET, NOTHING_DELIVERED, Experiment, Workload, chances_of_order
+from prober.probes.experiment import CHECK_TARGET, NOTHING_DELIVERED, Experiment, Workload, opportunities_of_order
 
 KEY_BYTES_MAX: Final = 1024
 EDGES: Final = (
@@ -96,7 +96,7 @@ PROBE = Experiment(
     workload=Workload(keys=len(EDGES), bursts=2, burst_messages=30, subscribers=2),
     interval_s=600.0,
     wire_only=True,  # a client library puts the messages of each key into a request of their own
-    chances=chances_of_order,
+    opportunities=opportunities_of_order,
     requires={
         "deliveries_first": NOTHING_DELIVERED,
         "every_key_taken": (

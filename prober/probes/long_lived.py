@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from prober.clock import chance_name
+from prober.clock import random_name
 from prober.core.events import Event, Published, PublishEvent
 from prober.errors import CheckpointUnavailable
 from prober.probes.context import Delivery, ProbeContext, comes_within
-from prober.probes.experiment import NOTHING_DELIVERED, Company, Experiment, Workload, chances_of_order
+from prober.probes.experiment import NOTHING_DELIVERED, Company, Experiment, Workload, opportunities_of_order
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
@@ -92,7 +92,7 @@ async def _hand_over(context: ProbeContext, keys: Sequence[str], workload: Workl
     """Publishes messages on each of the keys for the next run, which records them."""
     if not context.handover.lasts:
         return
-    epoch, published = f"{PROBE.name}-{chance_name(12)}", list[Event]()
+    epoch, published = f"{PROBE.name}-{random_name(12)}", list[Event]()
     publishing = context.publishing_as(epoch, published.append)
     try:
         await asyncio.gather(*(publishing.publish(key, workload.burst_messages, workload.sizes) for key in keys))
@@ -110,7 +110,7 @@ PROBE = Experiment(
     act=act,
     workload=Workload(keys=10, bursts=3, burst_messages=10, subscribers=2),
     interval_s=300.0,
-    chances=chances_of_order,
+    opportunities=opportunities_of_order,
     disturbs=frozenset({Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY}),
     simulated={"keys": range(1, 5), "messages": range(1, 6), "subscribers": range(1, 4)},
     requires={

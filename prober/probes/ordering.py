@@ -22,8 +22,8 @@ from prober.probes.experiment import (
     Company,
     Experiment,
     Workload,
-    chances_of_order,
     each_message,
+    opportunities_of_order,
 )
 from prober.slo.indicators import Indicator
 
@@ -67,9 +67,9 @@ def traffic(workload: Workload) -> Traffic:
     return Traffic((workload.keys + 1) * workload.bursts, messages, messages)
 
 
-def chances(workload: Workload) -> dict[str, int]:
+def opportunities(workload: Workload) -> dict[str, int]:
     """Those without a key may be lost as any other; they have no order."""
-    return chances_of_order(workload) | {"publishes_confirmed": traffic(workload).published}
+    return opportunities_of_order(workload) | {"publishes_confirmed": traffic(workload).published}
 
 
 PROBE = Experiment(
@@ -81,7 +81,7 @@ PROBE = Experiment(
     least={"messages": 2, "subscribers": 2},
     paced=True,
     traffic=traffic,
-    chances=chances,
+    opportunities=opportunities,
     feeds=dict.fromkeys(
         (Indicator.ORDER, Indicator.COMPLETENESS, Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY), each_message
     ),

@@ -1,8 +1,8 @@
 """How rare a violation may be and still be found, from the opportunities of a run.
 
-`prober.core.chances` counts the opportunities.
+`prober.core.opportunity_counters` counts the opportunities.
 
-A service that does wrong at each chance with probability p, independently of the others, is found by n chances with probability
+A service that does wrong at each opportunity with probability p, independently of the others, is found by n opportunities with probability
 1 - (1 - p)^n. A fault that comes in fits and starts is found less often than that.
 """
 
@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from math import pow
 from typing import Final
 
-from prober.core.chances import CHANCES
+from prober.core.opportunity_counters import OPPORTUNITIES
 from prober.slo.objectives import HOUR_S
 
 SURE: Final = 0.95
 
 
-def share_found(chances: float, sure: float = SURE) -> float:
+def share_found(opportunities: float, sure: float = SURE) -> float:
     """The smallest share of wrong cases that is found with that probability."""
-    return 1.0 - pow(1.0 - sure, 1.0 / chances) if chances else 1.0
+    return 1.0 - pow(1.0 - sure, 1.0 / opportunities) if opportunities else 1.0
 
 
 def one_in(share: float) -> str:
@@ -29,14 +29,14 @@ def one_in(share: float) -> str:
 
 
 def power_as_text(planned: Mapping[str, int], period_s: float) -> str:
-    """For each kind of chance how many a run gives, and what one run and one hour find."""
+    """For each kind of opportunity how many a run gives, and what one run and one hour find."""
     lines = []
-    for counter in (name for name in CHANCES if name in planned):
-        chances = planned[counter]
-        hourly = chances * HOUR_S / period_s
+    for counter in (name for name in OPPORTUNITIES if name in planned):
+        opportunities = planned[counter]
+        hourly = opportunities * HOUR_S / period_s
         lines.append(
-            f"    {chances:,} chances a run, {hourly:,.0f} an hour: {CHANCES[counter]} ({counter})\n"
-            f"        {SURE:.0%} sure to find a fault in {one_in(share_found(chances))} of them by one run, "
+            f"    {opportunities:,} opportunities a run, {hourly:,.0f} an hour: {OPPORTUNITIES[counter]} ({counter})\n"
+            f"        {SURE:.0%} sure to find a fault in {one_in(share_found(opportunities))} of them by one run, "
             f"in {one_in(share_found(hourly))} within an hour\n"
         )
     return "".join(lines)

@@ -120,7 +120,7 @@ def traffic(workload: Workload) -> Traffic:
     return Traffic(cycles * (messages + BURSTS_EACH - 1), cycles * messages * BURSTS_EACH, 2 * stored + stored // 2)
 
 
-def chances(workload: Workload) -> dict[str, int]:
+def opportunities(workload: Workload) -> dict[str, int]:
     """Opportunities of a run, by counter.
 
     Not counted: the first message of a key on any subscription, the order of copies, and messages without a provable confirmation.
@@ -128,9 +128,9 @@ def chances(workload: Workload) -> dict[str, int]:
     confirmed = (workload.bursts // BURSTS_EACH) * workload.burst_messages * (len(TURNS) + 1)
     stored = round(confirmed * (BURSTS_EACH - 2) / (len(TURNS) + 1))
     return {
-        "chances_order": workload.keys * (2 * (confirmed - 1) + confirmed // 2 - 1),
-        "chances_filter": workload.keys * (confirmed // 2),
-        "chances_divergence": workload.keys * stored,
+        "opportunities_order": workload.keys * (2 * (confirmed - 1) + confirmed // 2 - 1),
+        "opportunities_filter": workload.keys * (confirmed // 2),
+        "opportunities_divergence": workload.keys * stored,
         "publishes_confirmed": workload.keys * stored,
     }
 
@@ -142,7 +142,7 @@ PROBE = Experiment(
     workload=Workload(keys=8, bursts=20, burst_messages=3, subscribers=1),
     least={"messages": 2},
     traffic=traffic,
-    chances=chances,
+    opportunities=opportunities,
     # It has publishes fail on purpose, and waits too short a time for their answers.
     disturbs=frozenset({Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY}),
     simulated={"keys": range(3, 7)},
@@ -157,8 +157,8 @@ PROBE = Experiment(
             "run's counters"
         ),
         "publisher_duplicates": f"no repeated publish was delivered twice, so duplicates were not exercised; {CHECK_TARGET}",
-        "chances_filter": f"no message that the filter excludes was confirmed, so the filter was not verified; {CHECK_TARGET}",
-        "chances_divergence": f"no message was delivered on both subscriptions, so their order was not compared; {CHECK_TARGET}",
+        "opportunities_filter": f"no message that the filter excludes was confirmed, so the filter was not verified; {CHECK_TARGET}",
+        "opportunities_divergence": f"no message was delivered on both subscriptions, so their order was not compared; {CHECK_TARGET}",
     },
     subscriptions=(SubscriptionPlan(), SubscriptionPlan(SECOND), SubscriptionPlan(FILTERED, filtered=True)),
     company=Company.BURSTS,

@@ -22,8 +22,8 @@ from prober.probes.experiment import (
     Experiment,
     SubscriptionPlan,
     Workload,
-    chances_of_order,
     each_key,
+    opportunities_of_order,
 )
 from prober.probes.first_of_keys import FirstOfKeys
 from prober.slo.indicators import Indicator
@@ -66,10 +66,10 @@ def traffic(workload: Workload) -> Traffic:
     return Traffic(workload.keys * workload.bursts, workload.messages, workload.messages + again)
 
 
-def chances(workload: Workload) -> dict[str, int]:
+def opportunities(workload: Workload) -> dict[str, int]:
     """One for each message behind the first of its key, one for each batch of a key but its last; and each message may be lost."""
     batches = ceil(workload.bursts * workload.burst_messages / _batch_max(workload))
-    return chances_of_order(workload) | {"chances_overlap": workload.keys * (batches - 1)}
+    return opportunities_of_order(workload) | {"opportunities_overlap": workload.keys * (batches - 1)}
 
 
 def _batch_max(workload: Workload) -> int:
@@ -83,7 +83,7 @@ PROBE = Experiment(
     workload=Workload(keys=8, bursts=4, burst_messages=6, subscribers=3, ack_after_s=0.1),
     least={"messages": 2, "subscribers": 2},
     traffic=traffic,
-    chances=chances,
+    opportunities=opportunities,
     feeds={Indicator.PULL_LATENCY: each_key},
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
     simulated={"keys": range(3, 7), "subscribers": range(2, 6)},

@@ -136,17 +136,17 @@ def traffic(workload: Workload) -> Traffic:
     return Traffic(requests, workload.messages, workload.messages + _failures(workload))
 
 
-def chances(workload: Workload) -> dict[str, int]:
+def opportunities(workload: Workload) -> dict[str, int]:
     """One for each message that is answered in time while another waits behind it; one for each request that fails.
 
     The ramp has a key more, on which the messages of each request wait behind each other.
     """
     unanswered = len(workload.numbers[::UNANSWERED_EVERY])
     return {
-        "chances_order": workload.messages - workload.keys - 1,
+        "opportunities_order": workload.messages - workload.keys - 1,
         "publishes_confirmed": workload.messages,
-        "chances_overlap": workload.messages - push_ramp.REQUESTS - workload.keys - unanswered,
-        "chances_push_failed": _failures(workload),
+        "opportunities_overlap": workload.messages - push_ramp.REQUESTS - workload.keys - unanswered,
+        "opportunities_push_failed": _failures(workload),
     }
 
 
@@ -158,7 +158,7 @@ PROBE = Experiment(
     least={"messages": 3},
     wire_only=True,  # a client library takes no pushes
     traffic=traffic,
-    chances=chances,
+    opportunities=opportunities,
     feeds={Indicator.PUSH_LATENCY: each_key},
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
     simulated={"keys": range(3, 7)},

@@ -253,10 +253,10 @@ def traffic(workload: Workload) -> Traffic:
     return Traffic(workload.keys * workload.bursts, published, 2 * published + again + NACKS * workload.keys)
 
 
-def chances(workload: Workload) -> dict[str, int]:
+def opportunities(workload: Workload) -> dict[str, int]:
     """One for each place that has others behind it."""
     each = workload.keys * (len(_places(_length(workload))) - 1)
-    return {"chances_redelivery": each, "chances_redelivery_acked": each}
+    return {"opportunities_redelivery": each, "opportunities_redelivery_acked": each}
 
 
 PROBE = Experiment(
@@ -266,7 +266,7 @@ PROBE = Experiment(
     workload=Workload(keys=12, bursts=2, burst_messages=6, subscribers=2),
     least={"messages": 3, "keys": 3},
     traffic=traffic,
-    chances=chances,
+    opportunities=opportunities,
     feeds={Indicator.REDELIVERY: each_key, Indicator.REDELIVERY_LATENCY: each_key},
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
     simulated={"keys": range(6, 9), "subscribers": range(2, 6)},

@@ -92,9 +92,9 @@ def traffic(workload: Workload) -> Traffic:
     return Traffic((workload.keys - 1) * workload.bursts + _in_both(workload), workload.messages, 2 * workload.messages)
 
 
-def chances(workload: Workload) -> dict[str, int]:
+def opportunities(workload: Workload) -> dict[str, int]:
     """On each subscription one for each message behind the first of its key and region; and each message may be lost."""
-    return {"chances_order": 2 * (workload.messages - workload.keys - 1), "publishes_confirmed": workload.messages}
+    return {"opportunities_order": 2 * (workload.messages - workload.keys - 1), "publishes_confirmed": workload.messages}
 
 
 PROBE = Experiment(
@@ -105,7 +105,7 @@ PROBE = Experiment(
     interval_s=300.0,
     least={"keys": 3, "messages": 2},
     traffic=traffic,
-    chances=chances,
+    opportunities=opportunities,
     simulated={"keys": range(3, 7)},
     requires={
         "deliveries_across": (

@@ -141,10 +141,10 @@ def traffic(workload: Workload) -> Traffic:
     return Traffic(_requests(workload), workload.messages, workload.messages)
 
 
-def chances(workload: Workload) -> dict[str, int]:
+def opportunities(workload: Workload) -> dict[str, int]:
     """One for each message behind the first of its key, and each may be lost."""
     firsts = sum(bool(count) for step in range(STEPS) for count in _counts(step, workload))
-    return {"chances_order": workload.messages - firsts, "publishes_confirmed": workload.messages}
+    return {"opportunities_order": workload.messages - firsts, "publishes_confirmed": workload.messages}
 
 
 PROBE = Experiment(
@@ -156,7 +156,7 @@ PROBE = Experiment(
     ack_deadline_s=30.0,
     least={"keys": 8, "subscribers": 2},
     traffic=traffic,
-    chances=chances,
+    opportunities=opportunities,
     simulated={"keys": range(20, 60)},
     # With one key a thousand messages wait for each other.
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),

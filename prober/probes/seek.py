@@ -22,7 +22,7 @@ from prober.core.events import Sought
 from prober.errors import BrokerError, NotSupported
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import CHECK_TARGET, Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import CHECK_TARGET, Experiment, SubscriptionPlan, Workload, opportunities_of_order
 from prober.probes.resources import OURS
 from prober.slo.indicators import Indicator
 
@@ -167,9 +167,9 @@ def traffic(workload: Workload) -> Traffic:
     return Traffic(workload.keys * workload.bursts, workload.messages, workload.messages + _brought_back(workload))
 
 
-def chances(workload: Workload) -> dict[str, int]:
+def opportunities(workload: Workload) -> dict[str, int]:
     """One for each message that is brought back."""
-    return chances_of_order(workload) | {"chances_seek": _brought_back(workload)}
+    return opportunities_of_order(workload) | {"opportunities_seek": _brought_back(workload)}
 
 
 def _brought_back(workload: Workload) -> int:
@@ -184,7 +184,7 @@ PROBE = Experiment(
     interval_s=600.0,
     least={"messages": 2},
     traffic=traffic,
-    chances=chances,
+    opportunities=opportunities,
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
     simulated={"keys": range(3, 7)},
     requires={
@@ -192,7 +192,7 @@ PROBE = Experiment(
             f"the messages of the run were not delivered within {COMES_S:g} s, so no seek was exercised; if this persists, reduce messages "
             "of the probe, or give the prober more CPU"
         ),
-        "chances_seek": f"no message was delivered that a seek had to bring back, so seeking was not verified; {CHECK_TARGET}",
+        "opportunities_seek": f"no message was delivered that a seek had to bring back, so seeking was not verified; {CHECK_TARGET}",
     },
     subscriptions=(SubscriptionPlan(retain_acked=True),),
 )

@@ -16,7 +16,7 @@ from typing import Final
 
 from prober.brokers.base import Admin, AdminOperation, PushReceiver, SubscriptionSettings, TopicSettings
 from prober.brokers.push.nowhere import NOWHERE
-from prober.clock import chance_name, monotonic_s, wall_s
+from prober.clock import monotonic_s, random_name, wall_s
 from prober.core.rules import Mode, Rules
 from prober.errors import AdminUnavailable, BrokerError, BrokerUnavailable, NotOurs, NotThere
 from prober.probes.experiment import SubscriptionPlan
@@ -158,7 +158,7 @@ class Provisioner:
         self._made_at = self._now()
         self._renewed_at = self._made_at + self._lifetime.renewed_after_s
         self._before = None
-        changing = f"{int(self._made_at):08x}-{chance_name(6)}"
+        changing = f"{int(self._made_at):08x}-{random_name(6)}"
         project, first = f"projects/{self._target.project}", self._plans[0]
         subscriptions = {plan.name: f"{project}/subscriptions/{self._named(plan.name)}-{changing}" for plan in self._plans}
         dead_letters = f"{project}/topics/{self._named(DEAD_LETTERS)}-{changing}"

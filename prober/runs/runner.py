@@ -17,7 +17,7 @@ from dataclasses import replace
 from math import inf
 
 from prober.brokers.base import Broker
-from prober.clock import chance_name, monotonic_s, starved_s, wall_s
+from prober.clock import monotonic_s, random_name, starved_s, wall_s
 from prober.core.events import Ended
 from prober.core.findings import FAILING, Kind
 from prober.core.rules import Mode, Rules
@@ -365,7 +365,7 @@ def _following(trackers: Mapping[str, BacklogTracker]) -> Listener:
 
 def new_run_id(probe: str) -> str:
     """A name for a run that no other run of any prober has."""
-    return f"{probe}-{chance_name(12)}"
+    return f"{probe}-{random_name(12)}"
 
 
 def _vacuous(probe: Experiment, counters: Mapping[str, int]) -> str:

@@ -3,8 +3,8 @@
 The cost is that of a month on the real service at list price, and whether the configuration allows that much.
 
 The rarest fault is computed for each objective with a guarantee behind it, from the opportunities that the probes plan
-(`prober.core.chances`), over all that run on a target at the wire, as often as they are due. Through a client library there are fewer, or
-none: what it shows may be delayed without bound.
+(`prober.core.opportunity_counters`), over all that run on a target at the wire, as often as they are due. Through a client library there
+are fewer, or none: what it shows may be delayed without bound.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from prober.slo.objectives import DAY_S, HOUR_S
 
 NOTHING: Final = Bounds(0.0, 0.0)
 PERIODS_S: Final = (HOUR_S, DAY_S, MONTH_S)
-CHANCES_OF: Final[Mapping[Indicator, str]] = MappingProxyType(
+OPPORTUNITIES_OF: Final[Mapping[Indicator, str]] = MappingProxyType(
     {
-        Indicator.ORDER: "chances_order",
-        Indicator.REDELIVERY: "chances_redelivery",
-        Indicator.AFFINITY: "chances_affinity",
+        Indicator.ORDER: "opportunities_order",
+        Indicator.REDELIVERY: "opportunities_redelivery",
+        Indicator.AFFINITY: "opportunities_affinity",
         Indicator.COMPLETENESS: "publishes_confirmed",
     }
 )
-"""The chances to see broken what an indicator counts; others measure, and need none."""
+"""The opportunities to see broken what an indicator counts; others measure, and need none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,25 +111,27 @@ class Detectable(NamedTuple):
     share: float
 
 
-def hourly_chances(target: TargetSettings) -> Counter[str]:
-    """How many chances of each kind the schedule of a target plans for an hour, by counter."""
+def hourly_opportunities(target: TargetSettings) -> Counter[str]:
+    """How many opportunities of each kind the schedule of a target plans for an hour, by counter."""
     hourly = Counter[str]()
     for instance in (instance for instance in instances_of(target) if instance.vantage is Vantage.WIRE):
         runs = HOUR_S / instance.settings.schedule.longest_gap.total_seconds()
-        for counter, chances in instance.experiment.chances(instance.workload).items():
-            hourly[counter] += round(chances * runs)
+        for counter, opportunities in instance.experiment.opportunities(instance.workload).items():
+            hourly[counter] += round(opportunities * runs)
     return hourly
 
 
 def detectable(hourly: float) -> tuple[Detectable, ...]:
-    """What so many chances an hour find within each of the periods; nothing if there are none."""
+    """What so many opportunities an hour find within each of the periods; nothing if there are none."""
     return tuple(Detectable(period_s, share_found(hourly * period_s / HOUR_S)) for period_s in PERIODS_S if hourly)
 
 
 def detectable_on(config: Config) -> Mapping[tuple[str, Indicator], tuple[Detectable, ...]]:
-    """What is found, by the name of the target and what an objective counts. Both are left out where there are no chances."""
+    """What is found, by the name of the target and what an objective counts. Both are left out where there are no opportunities."""
     found: dict[tuple[str, Indicator], tuple[Detectable, ...]] = {}
     for target in config.targets:
-        hourly = hourly_chances(target)
-        found |= {(target.name, about): detectable(hourly[counter]) for about, counter in CHANCES_OF.items() if hourly[counter]}
+        hourly = hourly_opportunities(target)
+        found |= {
+            (target.name, about): detectable(hourly[counter]) for about, counter in OPPORTUNITIES_OF.items() if hourly[counter]
+        }
     return found

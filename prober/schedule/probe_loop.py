@@ -11,7 +11,7 @@ from typing import Final
 
 from prober.brokers.base import AdminOperation, Broker
 from prober.brokers.endpoint import Endpoint
-from prober.clock import chance_bits, monotonic_s, wall_s
+from prober.clock import monotonic_s, random_bits, wall_s
 from prober.config.models import Maintenance, TargetSettings
 from prober.core.verdict import Verdict
 from prober.durations import write_duration
@@ -196,7 +196,7 @@ class ProbeLoop:
         if self.maintenance() is not None:
             self._series.count(families.SCHEDULER_SKIPS, SkipReason.MAINTENANCE)
             return
-        seed = chance_bits(32)
+        seed = random_bits(32)
         handover = ALONE if self._handovers is None else await self._handovers.next(open_probe.broker.admin)
         run = Run(
             instance.experiment, open_probe.broker, self._target, self._provisioner, instance.workload, seed, run_id, handover

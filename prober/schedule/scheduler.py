@@ -37,7 +37,7 @@ from apscheduler.events import (  # type: ignore[import-untyped]
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # type: ignore[import-untyped]
 from apscheduler.triggers.base import BaseTrigger  # type: ignore[import-untyped]
 
-from prober.clock import chance_bits, monotonic_s, wall_s
+from prober.clock import monotonic_s, random_bits, wall_s
 from prober.config.cron import Cron
 from prober.config.models import Schedule
 from prober.sinks.metrics.label_values import SkipReason
@@ -162,7 +162,7 @@ class Scheduler:
 
     def __init__(self, listener: ScheduleListener, seed: int | None = None, clock: Callable[[], float] = monotonic_s) -> None:
         self._listener = listener
-        self._random = Random(chance_bits(64) if seed is None else seed)
+        self._random = Random(random_bits(64) if seed is None else seed)
         self._clock = clock
         self._jobs: dict[str, _Job] = {}
         self._tick_t: float | None = None

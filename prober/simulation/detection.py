@@ -66,7 +66,7 @@ class Cell:
 
     @property
     def is_certainly_below(self) -> bool:
-        """Whether the fault is found too rarely here, beyond what chance explains."""
+        """Whether the fault is found too rarely here, beyond random variation."""
         return interval(self.found, self.observable, CERTAIN).high < FOUND_AT_LEAST
 
     @property

@@ -35,10 +35,10 @@ class _Details(grpc.HandlerCallDetails):
 class Network:
     """All connections to one service."""
 
-    def __init__(self, conditions: NetworkConditions, chance: Random) -> None:
+    def __init__(self, conditions: NetworkConditions, rng: Random) -> None:
         self._handlers: tuple[grpc.GenericRpcHandler, ...] = ()
         self._handler_of: dict[str, Any] = {}
-        self.conditions, self._chance = conditions, chance
+        self.conditions, self._rng = conditions, rng
         self._channels: list[SimulatedChannel] = []
         self.faults: list[Exception] = []
         """Mistakes of the service."""
@@ -68,11 +68,11 @@ class Network:
 
     def delay_s(self) -> float:
         """How long the next thing takes to get through."""
-        return self.conditions.delay_s(self._chance)
+        return self.conditions.delay_s(self._rng)
 
     def handled_after_s(self) -> float:
         """The seconds that a request waits at the service for its handler."""
-        return self._chance.uniform(0.0, self.conditions.disorder_s) if self.conditions.disorder_s else 0.0
+        return self._rng.uniform(0.0, self.conditions.disorder_s) if self.conditions.disorder_s else 0.0
 
     def handler(self, method: str) -> Any:
         """Who handles a method; its types are gRPC's private matter."""

@@ -25,12 +25,12 @@ class NetworkConditions:
     lull_s: float = 0.0
     disorder_s: float = 0.0
 
-    def delay_s(self, chance: Random) -> float:
+    def delay_s(self, rng: Random) -> float:
         """How long the next thing takes."""
         delay_s = self.latency_s
         if self.jitter_s:
-            delay_s += chance.expovariate(1 / self.jitter_s)
-        if self.lull_share and chance.random() < self.lull_share:
+            delay_s += rng.expovariate(1 / self.jitter_s)
+        if self.lull_share and rng.random() < self.lull_share:
             delay_s += self.lull_s
         return delay_s
 

@@ -115,75 +115,75 @@ class Plan:
 
 def planned(seed: int, hours: float, defaults: Mapping[ProbeName, ProbeSettings], faults: Sequence[str] = ()) -> Plan:
     """The simulation of a seed. `faults`: only these are looked for, and nothing else goes wrong with the service."""
-    chance = Random(f"plan {seed}")
-    temper = Temper.CALM if faults else chance.choice((Temper.CALM, *Temper))
+    rng = Random(f"plan {seed}")
+    temper = Temper.CALM if faults else rng.choice((Temper.CALM, *Temper))
     names = tuple(faults) or TO_BE_FOUND
     fault = "" if temper is Temper.ROUGH else names[seed % len(names)]
-    chosen = _chosen(chance, fault)
-    armed = _armed(chance, fault, temper)
+    chosen = _chosen(rng, fault)
+    armed = _armed(rng, fault, temper)
     return Plan(
         seed,
         hours,
         temper,
-        {name: _settings(chance, name, defaults[name]) for name in chosen},
-        _conditions(chance),
+        {name: _settings(rng, name, defaults[name]) for name in chosen},
+        _conditions(rng),
         fault,
         armed,
-        () if temper is Temper.CALM else _disturbances(chance, hours * WHOLE_HOUR_S),
+        () if temper is Temper.CALM else _disturbances(rng, hours * WHOLE_HOUR_S),
     )
 
 
-def _chosen(chance: Random, fault: str) -> tuple[ProbeName, ...]:
+def _chosen(rng: Random, fault: str) -> tuple[ProbeName, ...]:
     """Which probes work, those that can meet the fault among them."""
     fit = MET_ONLY_BY.get(fault, tuple(map(ProbeName, PROBES)))
-    first = chance.choice(fit)
-    second = chance.choice(list(map(ProbeName, PROBES)))
+    first = rng.choice(fit)
+    second = rng.choice(list(map(ProbeName, PROBES)))
     return tuple(dict.fromkeys((first, second)))
 
 
-def _settings(chance: Random, name: ProbeName, settings: ProbeSettings) -> ProbeSettings:
+def _settings(rng: Random, name: ProbeName, settings: ProbeSettings) -> ProbeSettings:
     """How hard a probe works: often enough to run a few times, with not much more keys than it needs."""
     changed: dict[str, object] = {
-        "schedule": Schedule(interval=timedelta(seconds=chance.choice(_INTERVALS_S))),
-        "ack_deadline": timedelta(seconds=chance.choice((10, 10, 15))),
+        "schedule": Schedule(interval=timedelta(seconds=rng.choice(_INTERVALS_S))),
+        "ack_deadline": timedelta(seconds=rng.choice((10, 10, 15))),
     }
-    changed |= {key: chance.choice(choices) for key, choices in PROBES[name].simulated.items()}
+    changed |= {key: rng.choice(choices) for key, choices in PROBES[name].simulated.items()}
     return settings.model_copy(update=changed)
 
 
-def _conditions(chance: Random) -> NetworkConditions:
-    latency_s = chance.choice((0.0005, 0.005, 0.04, 0.1))
+def _conditions(rng: Random) -> NetworkConditions:
+    latency_s = rng.choice((0.0005, 0.005, 0.04, 0.1))
     return NetworkConditions(
         latency_s=latency_s,
-        jitter_s=latency_s * chance.choice((0.0, 0.5, 2.0)),
-        lull_share=chance.choice((0.0, 0.0, 0.001, 0.005)),
-        lull_s=chance.uniform(0.1, 0.8),
-        disorder_s=chance.choice((0.0, latency_s, 0.05)),
+        jitter_s=latency_s * rng.choice((0.0, 0.5, 2.0)),
+        lull_share=rng.choice((0.0, 0.0, 0.001, 0.005)),
+        lull_s=rng.uniform(0.1, 0.8),
+        disorder_s=rng.choice((0.0, latency_s, 0.05)),
     )
 
 
-def _armed(chance: Random, fault: str, temper: Temper) -> tuple[Fault, ...]:
+def _armed(rng: Random, fault: str, temper: Temper) -> tuple[Fault, ...]:
     armed = []
     if fault:
-        share = max(chance.choice(_SHARES), _SHARE_OF_FEW_MIN if fault in _FEW_CASES else 0.0)
-        armed.append(Fault(fault, share, seed=chance.getrandbits(31)))
+        share = max(rng.choice(_SHARES), _SHARE_OF_FEW_MIN if fault in _FEW_CASES else 0.0)
+        armed.append(Fault(fault, share, seed=rng.getrandbits(31)))
     if temper is not Temper.CALM:
-        benign = chance.sample(ALLOWED, chance.randint(1, 4))
-        armed += [Fault(name, chance.choice(_SIDE_SHARES), seed=chance.getrandbits(31)) for name in benign if name != fault]
+        benign = rng.sample(ALLOWED, rng.randint(1, 4))
+        armed += [Fault(name, rng.choice(_SIDE_SHARES), seed=rng.getrandbits(31)) for name in benign if name != fault]
     return tuple(armed)
 
 
-def _disturbances(chance: Random, until_s: float) -> tuple[Disturbance, ...]:
+def _disturbances(rng: Random, until_s: float) -> tuple[Disturbance, ...]:
     """Up to four, in their order."""
     drawn = []
-    for _ in range(chance.randint(1, 4)):
-        trouble = chance.choice(list(Trouble))
+    for _ in range(rng.randint(1, 4)):
+        trouble = rng.choice(list(Trouble))
         amount = {
-            Trouble.CUT: chance.choice((0.1, 1.0, 5.0, 20.0)),
-            Trouble.KILL: chance.choice((0.1, 5.0)),
-            Trouble.CLOCK: chance.choice((-3600.0, -5.0, 0.5, 5.0, 7200.0)),
-            Trouble.PAUSE: chance.choice((0.3, 1.5, 2.5, 8.0, 60.0)),
-            Trouble.BUSY: chance.choice((0.02, 0.2, 0.6)),
+            Trouble.CUT: rng.choice((0.1, 1.0, 5.0, 20.0)),
+            Trouble.KILL: rng.choice((0.1, 5.0)),
+            Trouble.CLOCK: rng.choice((-3600.0, -5.0, 0.5, 5.0, 7200.0)),
+            Trouble.PAUSE: rng.choice((0.3, 1.5, 2.5, 8.0, 60.0)),
+            Trouble.BUSY: rng.choice((0.02, 0.2, 0.6)),
         }.get(trouble, 0.0)
-        drawn.append(Disturbance(chance.uniform(10.0, until_s), trouble, amount))
+        drawn.append(Disturbance(rng.uniform(10.0, until_s), trouble, amount))
     return tuple(sorted(drawn, key=lambda one: one.at_s))

@@ -25,14 +25,14 @@ _SERIALS_PER_SECOND: Final = 1_000_000
 class SimulatedService:
     """A service with faults; `app` takes its pushes. Its clock is its own, never set."""
 
-    def __init__(self, faults: Iterable[Fault], conditions: NetworkConditions, chance: Random, app: App) -> None:
+    def __init__(self, faults: Iterable[Fault], conditions: NetworkConditions, rng: Random, app: App) -> None:
         loop, began = asyncio.get_running_loop(), STARTED_AT.timestamp()
 
         def now() -> float:
             return began + loop.time()
 
         self.faults = Faults(faults, now())
-        self.network = Network(conditions, chance)
+        self.network = Network(conditions, rng)
         state = State(int(now() * _SERIALS_PER_SECOND), FaultyBehaviour(self.faults))
         self._pump = Pump(state, now, Signer(), SimulatedPosts(self.network, app))
         self.network.serve(Servicer(self._pump, Calls(self._pump)).handlers())

@@ -85,7 +85,7 @@ class VirtualTime(asyncio.SelectorEventLoop):
         self.t += seconds
 
     def machine(self, seed: int) -> Machine:
-        """A machine with this time, whose chance comes from a seed."""
+        """A machine with this time, whose random numbers come from a seed."""
         return Machine(self._read, lambda: self.wall().timestamp(), Random(seed), count(1))
 
     def call_soon(self, callback: Callable[[*_Args], object], *args: *_Args, context: Context | None = None) -> asyncio.Handle:

@@ -16,7 +16,7 @@ and Pearson, made of one for each service (Bonferroni), knows how little a count
 if more is undecided of the one than of the other. *Few pairs* conclude nothing, nor do pairs in which one of the two often had nothing
 to measure.
 
-*Many aspects* are looked at together, of which one may differ by chance. So each interval has a confidence at which all of them hold at
+*Many aspects* are looked at together, of which one may differ at random. So each interval has a confidence at which all of them hold at
 once with `CONFIDENCE` (Bonferroni): 95 % for one aspect, 99.7 % each for seventeen. Services that do not differ are called worse
 in less than one of twenty comparisons, whatever is compared.
 """

@@ -1,4 +1,4 @@
-"""Time and chance come from outside, and tests talk to nobody: what is forbidden fails, what is allowed works."""
+"""Time and randomness come from outside, and tests talk to nobody: what is forbidden fails, what is allowed works."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_clocks_and_dice_are_banned_everywhere_but_in_the_clock(code: str) -> No
     assert "TID251" not in complaints(code, "prober/clock.py")
 
 
-def test_seeded_chance_is_allowed() -> None:
+def test_seeded_randomness_is_allowed() -> None:
     assert "TID251" not in complaints("import random\nrandom.Random(7).random()", "prober/runs/runner.py")
 
 

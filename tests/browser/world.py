@@ -1,8 +1,8 @@
 """A service that people look at: a filled status store, reports of the nightly jobs, and the real web server in front of them.
 
 Two probers report, one has fallen silent. Most of what they watch is well; one guarantee is broken, one instance is unknown, one is under
-maintenance. All findings come from the recorded traces of tests/vectors, verified as in the service, so their evidence is real. Chance is
-seeded and the time stands still at noon, so that every picture of it is the same.
+maintenance. All findings come from the recorded traces of tests/vectors, verified as in the service, so their evidence is real. Randomness
+is seeded and the time stands still at noon, so that every picture of it is the same.
 """
 
 from __future__ import annotations
@@ -219,38 +219,38 @@ def _verdict(instance: ProbeInstance, number: int) -> Verdict:
 
 
 def _result(instance: ProbeInstance, verdict: Verdict, number: int, at: float) -> RunResult:
-    chance = Random(f"{instance.probe} {instance.target} {instance.vantage} {number}")
+    rng = Random(f"{instance.probe} {instance.target} {instance.vantage} {number}")
     reason = {Verdict.FAIL: "REDELIVERY_SKIP", Verdict.UNKNOWN: "the target did not answer for 12 s"}.get(verdict, "")
     name = f"{instance.probe}-{instance.target}-{instance.vantage}-{number:03}"
     place = instance.probe, instance.target, instance.vantage
-    took_s, names = chance.uniform(1.5, 3.0), (instance.topic, instance.subscription)
+    took_s, names = rng.uniform(1.5, 3.0), (instance.topic, instance.subscription)
     result = RunResult(name, *place, verdict, reason, at, took_s, 7 + number, *names)
     if verdict is Verdict.UNKNOWN:
         return result
     counters = {
-        "chances_order": 990,
-        "chances_redelivery": 60,
-        "chances_redelivery_acked": 60,
+        "opportunities_order": 990,
+        "opportunities_redelivery": 60,
+        "opportunities_redelivery_acked": 60,
         "deliveries_first": 200,
-        "deliveries_again": chance.randrange(20, 60),
+        "deliveries_again": rng.randrange(20, 60),
         "keys": 10,
-        "rewinds": chance.randrange(4, 12),
+        "rewinds": rng.randrange(4, 12),
     }
     bad = int(verdict is Verdict.FAIL)
     checks = {indicator: SliCounts(200) for indicator in (Indicator.ORDER, Indicator.COMPLETENESS, Indicator.AFFINITY)}
     checks[Indicator.REDELIVERY] = SliCounts(counters["rewinds"] - bad, bad)
     return replace(
-        result, counters=counters, checks=checks, durations=_durations(chance, slow=instance is REDELIVERY and number > RUNS - 20)
+        result, counters=counters, checks=checks, durations=_durations(rng, slow=instance is REDELIVERY and number > RUNS - 20)
     )
 
 
-def _durations(chance: Random, *, slow: bool) -> dict[Indicator, Durations]:
+def _durations(rng: Random, *, slow: bool) -> dict[Indicator, Durations]:
     worse = 6.0 if slow else 1.0
-    publish, receipt = chance.uniform(0.010, 0.014), chance.uniform(0.040, 0.055)
+    publish, receipt = rng.uniform(0.010, 0.014), rng.uniform(0.040, 0.055)
     known = {
-        Indicator.PUBLISH_LATENCY: Durations(200, publish, publish * chance.uniform(2.0, 4.0), publish * 5.0),
-        Indicator.END_TO_END_LATENCY: Durations(200, receipt, receipt * chance.uniform(2.0, 3.0) * worse, receipt * 4.0 * worse),
-        Indicator.OLDEST_UNACKED_MESSAGE_AGE: Durations(12, 0.1, 0.4, chance.uniform(0.4, 0.9) * worse * worse),
+        Indicator.PUBLISH_LATENCY: Durations(200, publish, publish * rng.uniform(2.0, 4.0), publish * 5.0),
+        Indicator.END_TO_END_LATENCY: Durations(200, receipt, receipt * rng.uniform(2.0, 3.0) * worse, receipt * 4.0 * worse),
+        Indicator.OLDEST_UNACKED_MESSAGE_AGE: Durations(12, 0.1, 0.4, rng.uniform(0.4, 0.9) * worse * worse),
     }
     spread = Random(publish)
     taken = {indicator: [one.p50_s * spread.lognormvariate(0.0, 0.45) for _ in range(200)] for indicator, one in known.items()}

@@ -1,4 +1,4 @@
-"""Virtual time, seeded chance and the recorders of one simulated history."""
+"""Virtual time, seeded randomness and the recorders of one simulated history."""
 
 from __future__ import annotations
 

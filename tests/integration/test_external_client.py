@@ -92,5 +92,5 @@ def test_a_fault_of_the_service_is_found_through_node(node: tuple[str, ...]) -> 
 
 
 def test_node_drops_messages_whose_receipt_shares_a_request_with_stale_ids(node: tuple[str, ...]) -> None:
-    """Version 5.3.1 on a right service; which extension shares a request is chance, so several runs are made."""
+    """Version 5.3.1 on a right service; which extension shares a request is random, so several runs are made."""
     assert any(check("exactly_once", *node, seed=seed).verdict is Verdict.FAIL for seed in range(5))

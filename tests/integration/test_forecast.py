@@ -1,4 +1,4 @@
-"""The chances that the checker counts are those that the service had, and the probes find what they are for; what they say that
+"""The opportunities that the checker counts are those that the service had, and the probes find what they are for; what they say that
 they send is what they send.
 
 At the wire in virtual time (`tests.virtual_time`), through Google's client library over real gRPC.
@@ -40,13 +40,13 @@ PROBE_OF = {
 
 
 PLANNED_OFF = {
-    ("affinity", "chances_affinity"): 0.35,
-    ("pull", "chances_overlap"): 0.35,
-    ("push", "chances_overlap"): 0.1,
-    ("publish", "chances_divergence"): 0.15,
+    ("affinity", "opportunities_affinity"): 0.35,
+    ("pull", "opportunities_overlap"): 0.35,
+    ("push", "opportunities_overlap"): 0.1,
+    ("publish", "opportunities_divergence"): 0.15,
     ("publish", "publishes_confirmed"): 0.15,
-    ("exactly_once", "chances_confirmed"): 0.1,
-    ("region", "chances_order"): 0.005,  # two more where both endpoints are in one region
+    ("exactly_once", "opportunities_confirmed"): 0.1,
+    ("region", "opportunities_order"): 0.005,  # two more where both endpoints are in one region
 }
 """How far a run may be off, as a share: what is decided by time beside the dice."""
 DELIVERIES_OFF = {
@@ -107,39 +107,44 @@ def decided(asked: Counter[str], probe: str, *faults: str, vantage: Vantage = Va
 
 
 @pytest.mark.parametrize(("vantage", "off"), [(Vantage.WIRE, 0.0), (Vantage.LIBRARY, 0.1)])
-def test_redeliveries_that_could_have_gone_wrong_are_counted_as_chances(asked: Counter[str], vantage: Vantage, off: float) -> None:
+def test_redeliveries_that_could_have_gone_wrong_are_counted_as_opportunities(
+    asked: Counter[str], vantage: Vantage, off: float
+) -> None:
     """Never more than there were; through the library, which may have messages that nobody knows of, a little less."""
     result = decided(asked, "redelivery", "redeliver_single:p=0", "redeliver_unacked_only:p=0", vantage=vantage)
     assert result.verdict is Verdict.PASS, result.reason
-    for counter, fault in (("chances_redelivery", "redeliver_single"), ("chances_redelivery_acked", "redeliver_unacked_only")):
+    for counter, fault in (
+        ("opportunities_redelivery", "redeliver_single"),
+        ("opportunities_redelivery_acked", "redeliver_unacked_only"),
+    ):
         assert (1 - off) * asked[fault] <= result.counters[counter] <= asked[fault]
 
 
-def test_what_must_not_come_again_is_counted_as_chances(asked: Counter[str]) -> None:
+def test_what_must_not_come_again_is_counted_as_opportunities(asked: Counter[str]) -> None:
     """Never more than there were: what is held counts only if the message behind it certainly was sent meanwhile."""
     result = decided(asked, "exactly_once", "redeliver_after_confirmed_ack:p=0", "forget_holds:p=0")
     assert result.verdict is Verdict.PASS, result.reason
-    assert result.counters["chances_confirmed"] == asked["redeliver_after_confirmed_ack"]
-    assert 0.95 * asked["forget_holds"] <= result.counters["chances_outstanding"] <= asked["forget_holds"]
+    assert result.counters["opportunities_confirmed"] == asked["redeliver_after_confirmed_ack"]
+    assert 0.95 * asked["forget_holds"] <= result.counters["opportunities_outstanding"] <= asked["forget_holds"]
 
 
-def test_dead_letters_after_which_keys_could_have_stood_still_are_counted_as_chances(asked: Counter[str]) -> None:
+def test_dead_letters_after_which_keys_could_have_stood_still_are_counted_as_opportunities(asked: Counter[str]) -> None:
     result = decided(asked, "dead_letter", "dead_letter_stalls_keys:p=0")
     assert result.verdict is Verdict.PASS, result.reason
-    assert result.counters["chances_dead_letter"] == asked["dead_letter_stalls_keys"]
+    assert result.counters["opportunities_dead_letter"] == asked["dead_letter_stalls_keys"]
 
 
-def test_batches_that_could_have_overlapped_are_counted_as_chances(asked: Counter[str]) -> None:
+def test_batches_that_could_have_overlapped_are_counted_as_opportunities(asked: Counter[str]) -> None:
     result = run("pull", "overlap_pull:p=0")
-    assert 0 < result.counters["chances_overlap"] <= asked["overlap_pull"]
+    assert 0 < result.counters["opportunities_overlap"] <= asked["overlap_pull"]
 
 
-def test_a_run_gives_as_many_chances_as_are_planned(asked: Counter[str]) -> None:
+def test_a_run_gives_as_many_opportunities_as_are_planned(asked: Counter[str]) -> None:
     for instance in instances_of(load(None, {}).targets[0]):
         result = run(instance.probe, "split_holder:p=0")
-        for counter, planned in instance.experiment.chances(instance.workload).items():
+        for counter, planned in instance.experiment.opportunities(instance.workload).items():
             assert result.counters[counter] == pytest.approx(planned, rel=PLANNED_OFF.get((instance.probe, counter), 0.0))
-        assert result.counters.get("chances_affinity", 0) <= asked["split_holder"]
+        assert result.counters.get("opportunities_affinity", 0) <= asked["split_holder"]
         asked.clear()
 
 

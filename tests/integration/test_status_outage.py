@@ -101,11 +101,11 @@ def test_what_postgresql_acknowledged_before_it_was_killed_is_there(server: Post
 
         writing = threading.Thread(target=write_on)
         writing.start()
-        chance = random.Random(7)
+        rng = random.Random(7)
         for _ in range(KILLS):
             begun.clear()
             assert begun.wait(PATIENCE_S)
-            over.wait(chance.uniform(0.05, 0.3))
+            over.wait(rng.uniform(0.05, 0.3))
             server.kill()
             server.start()
         over.set()

@@ -116,7 +116,7 @@ class Run:
         backoff: bool = False,
         behaviour: Behaviour | None = None,
     ) -> None:
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.exactly_once = exactly_once
         self.now = 0.0
         self.model = Model()
@@ -141,24 +141,24 @@ class Run:
     # --- what may happen --------------------------------------------------------------------------------------------------------
 
     def publish(self) -> None:
-        key = self.chance.choice(("", *KEYS))
+        key = self.rng.choice(("", *KEYS))
         first = self.published[key] + 1
-        self.published[key] += self.chance.randint(1, 4)
+        self.published[key] += self.rng.randint(1, 4)
         self.state.publish(TOPIC, [PublishDraft(b"%d" % n, {}, key) for n in range(first, self.published[key] + 1)], self.now)
 
     def wait(self) -> None:
-        self.now += self.chance.choice((0.01, 0.5, 3.0, 11.0))
+        self.now += self.rng.choice((0.01, 0.5, 3.0, 11.0))
 
     def open(self) -> None:
-        client = self.chance.choice(CLIENTS)
-        stream = f"{client}:{self.chance.randint(0, 1)}:{self.chance.getrandbits(30)}"
+        client = self.rng.choice(CLIENTS)
+        stream = f"{client}:{self.rng.randint(0, 1)}:{self.rng.getrandbits(30)}"
         if sum(other.startswith(stream[:3]) for other in self.limits) == 0:
-            self.limits[stream] = self.chance.choice((0, 1, 3))
+            self.limits[stream] = self.rng.choice((0, 1, 3))
             self.state.open_stream(stream, StreamRequest(NAME, DEADLINE_S, client, self.limits[stream]), self.now)
 
     def close(self) -> None:
         if self.limits:
-            stream = self.chance.choice(sorted(self.limits))
+            stream = self.rng.choice(sorted(self.limits))
             self.lost(stream)
             self.state.close_stream(stream, self.now)
 
@@ -171,16 +171,16 @@ class Run:
 
     def pull(self) -> None:
         self.pulls += 1
-        self.state.pull(f"pull {self.pulls}", NAME, self.chance.randint(1, 5), self.now, wait_s=1.0)
+        self.state.pull(f"pull {self.pulls}", NAME, self.rng.randint(1, 5), self.now, wait_s=1.0)
 
     def ack(self) -> None:
-        self._answer(self.chance.randint(1, 4), refuse=False)
+        self._answer(self.rng.randint(1, 4), refuse=False)
 
     def nack(self) -> None:
         self._answer(1, refuse=True)
 
     def _answer(self, count: int, *, refuse: bool) -> None:
-        ids = self.chance.sample(sorted(self.outstanding), min(count, len(self.outstanding)))
+        ids = self.rng.sample(sorted(self.outstanding), min(count, len(self.outstanding)))
         for ack_id in ids:
             if ack_id not in self.outstanding:
                 continue  # an answer before this one has ended it
@@ -342,9 +342,9 @@ def test_pushing(seed: int, steps: list[str]) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_long_runs(seed: int) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     run = Run(seed, backoff=seed % 2 == 0)
-    play(run, ["open", *chance.choices((*STREAMING, "pull"), k=600)])
+    play(run, ["open", *rng.choices((*STREAMING, "pull"), k=600)])
     run.drain(push=False, by_pull=False)
 
 

@@ -77,23 +77,23 @@ class Answers:
         world, options = self.probe_instance.world, self.probe_instance.options
         client, lease = options.client, options.bounds.lease_s
         delay = 0.01 if world.draining else world.between(0, 0.3)
-        if world.chance(client.late_ack):
+        if world.happens(client.late_ack):
             delay = world.between(0, 1.2 * lease)
-        if world.chance(client.hold):
+        if world.happens(client.hold):
             world.note("held for long")
             self._hold(copy, world.now + world.between(lease, client.hold_max_s))
             return
-        if world.chance(client.shorten):
+        if world.happens(client.shorten):
             world.after(world.between(0, 0.2), lambda: self._modify(copy, lease / 4))
-        elif world.chance(client.extend):
+        elif world.happens(client.extend):
             world.after(world.between(0, lease), lambda: self._modify(copy, lease))
-        if world.chance(client.ignore):
+        if world.happens(client.ignore):
             world.note("ignored")
         else:
             self._answer(copy, delay)
 
     def _answer(self, copy: Copy, delay: float) -> None:
-        if self.probe_instance.world.chance(self.probe_instance.options.client.nack):
+        if self.probe_instance.world.happens(self.probe_instance.options.client.nack):
             self.probe_instance.world.after(delay, lambda: self._nack(copy))
         else:
             self.probe_instance.world.after(delay, lambda: self._ack(copy))
@@ -115,12 +115,12 @@ class Answers:
 
     def _ack(self, copy: Copy) -> None:
         world, client = self.probe_instance.world, self.probe_instance.options.client
-        if not self.usable(copy.session) and not world.chance(client.ack_after_close):
+        if not self.usable(copy.session) and not world.happens(client.ack_after_close):
             return
         session, message = copy.session, copy.record.message
         self._answered(copy)
         world.record(Acked(session.recorder.t, self.probe_instance.name, copy.key or message.key, session.name, message.message_id))
-        if world.chance(client.ack_loss):
+        if world.happens(client.ack_loss):
             world.note("lost ack")
         elif copy.hold is not None:
             hold = copy.hold
@@ -137,7 +137,7 @@ class Answers:
         world.record(
             Nacked(session.recorder.t, self.probe_instance.name, copy.key or message.key, session.name, message.message_id)
         )
-        if copy.hold is not None and not world.chance(self.probe_instance.options.client.ack_loss):
+        if copy.hold is not None and not world.happens(self.probe_instance.options.client.ack_loss):
             hold = copy.hold
             world.after(world.between(0, self.probe_instance.options.bounds.ack_lag_s), lambda: self.listener.nack(copy.lane, hold))
 
@@ -152,7 +152,7 @@ class Answers:
                 session.recorder.t, self.probe_instance.name, copy.key or message.key, session.name, message.message_id, seconds
             )
         )
-        if copy.hold is not None and not world.chance(self.probe_instance.options.client.ack_loss):
+        if copy.hold is not None and not world.happens(self.probe_instance.options.client.ack_loss):
             hold = copy.hold
             world.after(
                 world.between(0, self.probe_instance.options.bounds.ack_lag_s),

@@ -66,7 +66,7 @@ class Lane:
         if line.log and line.log[-1].message.epoch != message.epoch and self.world.broken(Fault.LOST_TAIL, 0.8):
             self._lose_tail(line)
         record = Record(message, line, len(line.log))
-        record.poison = bool(self.options.service.poison) and self.world.chance(self.options.service.poison)
+        record.poison = bool(self.options.service.poison) and self.world.happens(self.options.service.poison)
         line.log.append(record)
 
     def _lose_tail(self, line: Line) -> None:
@@ -134,7 +134,7 @@ class Lane:
         """An acknowledgement of an earlier delivery: it may count for the message, and then ends the hold of the later one."""
         self.world.note("late ack")
         later = self.holds.get(record)
-        if later is None or not later.received or not self.world.chance(self.options.service.old_ack_counts):
+        if later is None or not later.received or not self.world.happens(self.options.service.old_ack_counts):
             return False
         self.world.note("old ack counts")
         self.end(later)
@@ -145,7 +145,7 @@ class Lane:
 
     def _confirm(self, held: Hold) -> None:
         message_id, world = held.record.message.message_id, self.world
-        if world.chance(0.1):
+        if world.happens(0.1):
             return
         session = held.session
         world.after(
@@ -181,7 +181,7 @@ class Lane:
         record = held.record
         if self._leaves(record):
             self._dead_letter(record)
-            return self.world.chance(0.5)
+            return self.world.happens(0.5)
         if self.may_stay_away(held) or record.removed:
             return False
         return not self._kept_back(record)
@@ -199,8 +199,8 @@ class Lane:
         if not held.record.acked:
             return False
         if held.received:
-            return not self.world.chance(0.5)
-        if self.options.mode is Mode.PUSH or not self.world.chance(self.options.service.stays_lost):
+            return not self.world.happens(0.5)
+        if self.options.mode is Mode.PUSH or not self.world.happens(self.options.service.stays_lost):
             return False
         self.world.note("acknowledged, sent again, lost, not sent again")
         return True
@@ -239,7 +239,7 @@ class Lane:
             first
             or not record.acked
             or not self.options.service.leaves_out
-            or not self.world.chance(self.options.service.leaves_out)
+            or not self.world.happens(self.options.service.leaves_out)
         ):
             return False
         self.world.note("left out with a dead-letter policy")
@@ -277,7 +277,7 @@ class Lane:
     def deeper(self, position: int) -> int:
         """Some position at or below, at random: a service may rewind further than it must, though not past confirmed acks."""
         service = self.options.service
-        if service.exactly_once or not self.world.chance(service.deeper_rewind):
+        if service.exactly_once or not self.world.happens(service.deeper_rewind):
             return position
         return self.world.random.randint(max(0, position - 4), position)
 

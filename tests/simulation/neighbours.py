@@ -35,7 +35,7 @@ class Neighbours:
         if waited and not waits:
             self._turns[lane.key] = lane.sent
         its_turn = self._turns.get(lane.key) == lane.sent
-        if not waits and not its_turn and self.probe_instance.world.chance(rate):
+        if not waits and not its_turn and self.probe_instance.world.happens(rate):
             waits = [hold for other in self.lanes.values() if other is not lane for hold in other.holds.values()]
             if waits:
                 self.probe_instance.world.note("waits for another key")

@@ -94,7 +94,7 @@ class Publisher:
         self.busy = False
 
     def _fail_over(self) -> None:
-        if self.options.failover and self.world.chance(self.options.failover):
+        if self.options.failover and self.world.happens(self.options.failover):
             self.world.note("failover")
             self.region = "b" if self.region == "a" else "a"
 
@@ -119,19 +119,19 @@ class Publisher:
     def _attempt(self, batch: list[Item], left: int, epoch: str) -> None:
         world, options = self.world, self.options
         there, back = world.between(0.001, 0.2), world.between(0.001, 0.2)
-        if world.chance(options.slow_reply):
+        if world.happens(options.slow_reply):
             back += world.between(0, 2 * self.longest_delay_s + 1)
-        if world.chance(options.request_loss):
+        if world.happens(options.request_loss):
             self._later(world.between(0.1, 2), batch, left, epoch)
-        elif world.chance(options.zombie):
+        elif world.happens(options.zombie):
             world.note("zombie")
             world.after(world.between(0.1, 40), lambda: self._store(batch, epoch))
             self._later(world.between(0.1, 2), batch, left, epoch)
-        elif world.chance(options.partial):
+        elif world.happens(options.partial):
             prefix = batch[: world.random.randint(1, len(batch))]
             world.after(there, lambda: self._store(prefix, epoch))
             self._later(there + back, batch, left, epoch)
-        elif world.chance(options.reply_loss):
+        elif world.happens(options.reply_loss):
             world.after(there, lambda: self._store(batch, epoch))
             self._later(there + world.between(0.1, 2), batch, left, epoch)
         else:

@@ -177,7 +177,7 @@ class Service:
         world = self.world
         delay = world.between(0, self.options.bounds.delay_max_s)
         poisoned = any(copy.record.poison for copy in copies) and not world.draining
-        if poisoned or world.chance(self.options.session.loss):
+        if poisoned or world.happens(self.options.session.loss):
             world.note("lost response")
             if any(copy.record.acked for copy in copies):
                 world.note("lost response with acknowledged messages")

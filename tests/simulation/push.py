@@ -83,7 +83,7 @@ class Service:
         copy = addressed(
             self.probe_instance, request, lane, record, lane.hold(record, request, lambda held: self._again(lane, held))
         )
-        if (record.poison and not world.draining) or world.chance(self.options.session.loss):
+        if (record.poison and not world.draining) or world.happens(self.options.session.loss):
             world.note("lost request")
         else:
             world.after(world.between(0, self.options.bounds.delay_max_s), lambda: self.client.receive(copy))
@@ -163,13 +163,13 @@ class Client:
         world, client, request = self.probe_instance.world, self.probe_instance.options.client, copy.session
         world.record(Opened(request.recorder.t, self.probe_instance.name, request.name, request.name))
         record_delivery(self.probe_instance, copy)
-        if world.chance(client.ignore):
+        if world.happens(client.ignore):
             world.note("never answered")
             return
         delay = world.between(0, 0.3)
-        if world.chance(client.late_ack):
+        if world.happens(client.late_ack):
             delay = world.between(0, 1.5 * self.probe_instance.options.bounds.lease_s)
-        success = not world.chance(client.nack)
+        success = not world.happens(client.nack)
         world.after(delay, lambda: self._answer(copy, success))
 
     def _answer(self, copy: Copy, success: bool) -> None:
@@ -179,7 +179,7 @@ class Client:
         key = copy.key or copy.record.message.key
         world.record(kind(request.recorder.t, self.probe_instance.name, key, request.name, copy.record.message.message_id))
         hold = copy.hold
-        if world.chance(options.client.ack_loss):
+        if world.happens(options.client.ack_loss):
             world.note("lost answer")
         elif hold is not None:
             world.after(world.between(0, options.bounds.ack_lag_s), lambda: self.service.answer(copy.lane, hold, success))

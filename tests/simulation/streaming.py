@@ -147,7 +147,7 @@ class Service:
         wait = lane.rest(record, hold.received)
         if wait:
             self.world.after(wait, lambda: self._wake(lane))
-        if self.world.chance(self.options.service.lazy_rewind):
+        if self.world.happens(self.options.service.lazy_rewind):
             lane.pending[record.line] = min(record.position, lane.pending.get(record.line, record.position))
             self.world.after(max(wait, self.world.between(0, 1)), lambda: self._rewind_late(lane, record.line))
             if self.world.random.random() < 0.5:
@@ -162,7 +162,7 @@ class Service:
             return False
         if self.bugs.alone(record):
             pass
-        elif self.world.chance(self.options.service.leaves_out):
+        elif self.world.happens(self.options.service.leaves_out):
             self.world.note("redelivered by itself with a dead-letter policy")
         else:
             return False
@@ -261,7 +261,7 @@ class Service:
         """The key stays where its holds are: on the same stream, or, racing, on any of the owner's."""
         race = self.options.service.race
         own = [stream for stream in self.streams if stream.owner == lane.owner and self._room(stream)]
-        if lane.stream in own and not (race and len(own) > 1 and self.world.chance(race)):
+        if lane.stream in own and not (race and len(own) > 1 and self.world.happens(race)):
             return lane.stream
         if not own or not race:
             self.world.note("flow control used up")
@@ -280,8 +280,8 @@ class Service:
         free = [stream for stream in self.streams if self._room(stream)]
         own = [stream for stream in free if stream.owner == lane.owner]
         stays = lane.pinned or bool(lane.pending)
-        if own and (stays or not world.chance(service.idle_move)):
-            return old if old in own and not world.chance(service.turn) else world.random.choice(own)
+        if own and (stays or not world.happens(service.idle_move)):
+            return old if old in own and not world.happens(service.turn) else world.random.choice(own)
         if not free or (stays and any(stream.owner == lane.owner for stream in self.streams)):
             return None
         chosen = world.random.choice(free)

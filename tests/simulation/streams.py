@@ -73,14 +73,14 @@ class Client:
             return
         if stream.raced_until > world.now:
             world.at(stream.raced_until, lambda: self._break(stream))
-        elif world.chance(session.handover):
+        elif world.happens(session.handover):
             self._hand_over(stream)
-        elif world.chance(session.half_open):
+        elif world.happens(session.half_open):
             world.note("half-open")
             self.service.drop(stream)
-            stream.deaf = world.chance(session.half_open_loses)
+            stream.deaf = world.happens(session.half_open_loses)
             world.after(world.between(0, self.probe_instance.options.bounds.close_detection_s), lambda: self._close(stream))
-        elif not self.probe_instance.options.service.race and world.chance(session.client_first):
+        elif not self.probe_instance.options.service.race and world.happens(session.client_first):
             self._close(stream)
             world.after(world.between(0, self.probe_instance.options.bounds.lease_s), lambda: self.service.drop(stream))
         else:
@@ -115,7 +115,7 @@ class Client:
             return
         self._closed(stream)
         owner = stream.owner
-        if world.chance(self.probe_instance.options.session.other_client):
+        if world.happens(self.probe_instance.options.session.other_client):
             self.subscribers += 1
             owner = f"c{self.subscribers}"
         world.after(world.between(0, 3), lambda: self._open(owner))

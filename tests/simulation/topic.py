@@ -64,7 +64,7 @@ class Topic:
         for message in messages:
             self._append(message)
         for message in messages:
-            if world.chance(self.options.store_twice):
+            if world.happens(self.options.store_twice):
                 delay = 0.0 if world.random.random() < 0.5 else world.between(0, LATEST_SECOND_COPY_S)
                 world.after(delay, lambda message=message: self._store_again(message))  # type: ignore[misc]
         return ids

@@ -1,4 +1,4 @@
-"""Virtual time, one source of chance and the record: what every part of the simulated system shares.
+"""Virtual time, one source of randomness and the record: what every part of the simulated system shares.
 
 Time is a number that jumps from one timer to the next. Nothing sleeps, and a run is a function of its seed. What a recorder writes
 carries the time of its clock (`recorders`).
@@ -80,10 +80,10 @@ class World:
             action()
         self.now = max(self.now, until)
 
-    # --- chance ---
+    # --- randomness ---
 
-    def chance(self, probability: float) -> bool:
-        """A chance of something going wrong: never while draining."""
+    def happens(self, probability: float) -> bool:
+        """Whether something happens that goes wrong, with this probability going wrong: never while draining."""
         return not self.draining and self.random.random() < probability
 
     def between(self, low: float, high: float) -> float:

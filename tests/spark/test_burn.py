@@ -134,14 +134,14 @@ def test_a_silent_hour_is_unknown_to_the_short_windows(spark: SparkSession) -> N
 
 def test_every_minute_agrees_with_plain_counting(spark: SparkSession) -> None:
     """Random series of two objectives and two targets, with holes, against sums over each window by themselves."""
-    chance = random.Random(5)
+    rng = random.Random(5)
     objectives = [THREE_NINES, Objective("loose", Indicator.AFFINITY, 0.97, 28 * DAY_S)]
     policy = (BurnAlert(Urgency.PAGE, 0.02, HOUR_S), BurnAlert(Urgency.TICKET, 0.001, 2 * HOUR_S))
     counts = {}
     for name, target in product(("three nines", "loose"), ("a", "b")):
         for minute in range(NOON - 200, NOON + 40):
-            if chance.random() < 0.3:
-                counts[name, target, minute] = SliCounts(chance.randrange(40), int(chance.random() < 0.15), chance.randrange(2))
+            if rng.random() < 0.3:
+                counts[name, target, minute] = SliCounts(rng.randrange(40), int(rng.random() < 0.15), rng.randrange(2))
     rows = [(*series, one.good, one.bad, one.undecided) for series, one in counts.items()]
     days = alert_days(spark.createDataFrame(rows, MINUTES), objectives, NOON, NOON + 40, policy)
 

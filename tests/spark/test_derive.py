@@ -77,7 +77,7 @@ def record(recorder: Recorder, seed: int) -> Iterator[Row]:
     """A run as the service would record it; yields the rows that it cannot write, since the run is cut short."""
     mode = list(Mode)[seed % len(Mode)]
     fault = None if seed % 4 == 0 else FAULTS[mode][seed // len(Mode) % len(FAULTS[mode])]
-    run, run_id, chance = simulate_run(seed, mode, fault), f"{mode}-{seed}", Random(seed)
+    run, run_id, rng = simulate_run(seed, mode, fault), f"{mode}-{seed}", Random(seed)
     recorder.clock.now = run.events[0].t
     log = recorder.begin(run_id, run.rules_by_subscription)
     messages = MessageRows(run_id, run.rules_by_subscription, BEGAN_AT)
@@ -86,7 +86,7 @@ def record(recorder: Recorder, seed: int) -> Iterator[Row]:
         ours = as_recorded(event)
         if isinstance(ours, OF_A_PUBLISHER) and ours.epoch == own:
             ours = replace(ours, epoch=run_id)
-        lagged_s = chance.random() if chance.random() < LAGGED else 0.0
+        lagged_s = rng.random() if rng.random() < LAGGED else 0.0
         log.record(ours, lagged_s=lagged_s)
         messages.add(ours, lagged_s)
         recorder.clock.now = event.t

@@ -201,8 +201,8 @@ def test_no_more_candidates_than_asked_for_and_the_rest_is_counted(spark: SparkS
 
 
 def test_sketches_find_the_same_large_keys(spark: SparkSession) -> None:
-    chance = random.Random(1)
-    keys = [f"k{min(int(chance.paretovariate(1.2)), 200)}" for _ in range(1500)]
+    rng = random.Random(1)
+    keys = [f"k{min(int(rng.paretovariate(1.2)), 200)}" for _ in range(1500)]
     run = Taped().add(*(PublishInvoked(1.0 + number, key, R, number, size=1) for number, key in enumerate(keys, 1)))
     rows = lives_of(spark, run.ended(0.0, 2000.0))
     (exact,) = collected(outstanding(key_loads(rows), 10))
@@ -217,12 +217,12 @@ def test_sketches_find_the_same_large_keys(spark: SparkSession) -> None:
 
 def test_backlog_and_oldest_age_of_every_minute(spark: SparkSession) -> None:
     """Random waits of two keys, some of them endless and many out of order, against a count at the end of each minute."""
-    chance = random.Random(3)
+    rng = random.Random(3)
     messages = []
     for key in ("a", "b"):
         for seq in range(1, 120):
-            confirmed = chance.uniform(0.0, 3000.0)
-            acked = None if chance.random() < 0.03 else confirmed + chance.expovariate(1 / 120.0)
+            confirmed = rng.uniform(0.0, 3000.0)
+            acked = None if rng.random() < 0.03 else confirmed + rng.expovariate(1 / 120.0)
             messages.append(Message(key, seq, round(confirmed, 3), None if acked is None or acked > 3599.0 else round(acked, 3)))
     run = Taped().add(*life_of(messages)).ended(0.0, 3599.5)
     points = minute_points(lives_of(spark, run)).orderBy("key", "minute").collect()

@@ -104,7 +104,7 @@ class Shop:
 
     def __init__(self, network: Network, topic: str) -> None:
         self._broker = WireBroker(local_endpoint("simulated:1"), None, open_channel=network.open_channel)
-        self._topic, self._chance, self._numbers = topic, Random(7), dict[str, int]()
+        self._topic, self._rng, self._numbers = topic, Random(7), dict[str, int]()
         self.sent, self.consumer = 0, Consumer()
 
     async def open(self) -> None:
@@ -117,7 +117,7 @@ class Shop:
 
     async def trade(self, seconds: int) -> None:
         for second in range(seconds):
-            await self._order(SKEWED if self._chance.random() < 0.3 else f"acct-{self._chance.randrange(KEYS)}")
+            await self._order(SKEWED if self._rng.random() < 0.3 else f"acct-{self._rng.randrange(KEYS)}")
             if second % 10 == 0:
                 for key in (STUCK, LATE, UNWORKED):
                     await self._order(key)

@@ -1,4 +1,4 @@
-"""Where time, chance and numbers come from: the machine, or another one that was put in its place."""
+"""Where time, random numbers and numbers come from: the machine, or another one that was put in its place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prober.clock import Machine, on_machine
 
 
 def told() -> tuple[float, float, int, str, int]:
-    return clock.monotonic_s(), clock.wall_s(), clock.chance_bits(32), clock.chance_name(6), clock.next_number()
+    return clock.monotonic_s(), clock.wall_s(), clock.random_bits(32), clock.random_name(6), clock.next_number()
 
 
 def machine() -> Machine:
@@ -48,7 +48,7 @@ def test_it_is_that_of_tasks_that_begin_there_and_of_no_others() -> None:
 
 def test_names_have_all_their_digits() -> None:
     with on_machine(Machine(lambda: 0.0, lambda: 0.0, Random(1), count(1))):
-        assert {len(clock.chance_name(6)) for _ in range(200)} == {6}
+        assert {len(clock.random_name(6)) for _ in range(200)} == {6}
 
 
 def test_no_number_comes_twice() -> None:

@@ -218,7 +218,7 @@ class HistoryWriter:
 
 
 def new_process(wall_time_s: float) -> str:
-    """A name that no other process has: when it began, and chance."""
+    """A name that no other process has: when it began, and random digits."""
     return f"{datetime.fromtimestamp(wall_time_s, UTC):%Y%m%dt%H%M%Sz}-{token_hex(4)}"
 
 

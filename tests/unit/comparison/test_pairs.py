@@ -67,16 +67,16 @@ def test_each_run_is_in_one_pair_at_most_and_no_pair_is_too_far_apart(
         assert used == sorted(used)
 
 
-def test_only_chances_count() -> None:
+def test_only_opportunities_count() -> None:
     seen = {Indicator.REDELIVERY: SliCounts(90, 10)}
-    assert counts_of(Indicator.REDELIVERY, run(checks=seen, counters={"chances_redelivery": 40})) == SliCounts(30, 10)
-    assert counts_of(Indicator.REDELIVERY, run(checks=seen, counters={"chances_redelivery": 4})) == SliCounts(0, 10)
+    assert counts_of(Indicator.REDELIVERY, run(checks=seen, counters={"opportunities_redelivery": 40})) == SliCounts(30, 10)
+    assert counts_of(Indicator.REDELIVERY, run(checks=seen, counters={"opportunities_redelivery": 4})) == SliCounts(0, 10)
     assert counts_of(Indicator.REDELIVERY, run(checks=seen)) == SliCounts(90, 10)
 
 
 def test_what_is_undecided_stays_so_to_the_same_share() -> None:
     seen = {Indicator.AFFINITY: SliCounts(900, 0, 100)}
-    assert counts_of(Indicator.AFFINITY, run(checks=seen, counters={"chances_affinity": 90})) == SliCounts(90, 0, 10)
+    assert counts_of(Indicator.AFFINITY, run(checks=seen, counters={"opportunities_affinity": 90})) == SliCounts(90, 0, 10)
 
 
 def test_publishes_count_with_those_that_could_not_be_sent() -> None:

@@ -276,7 +276,7 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
         """,
     ) == [
         "api.port: must be at most 65535, not 99999",
-        "embedded.faults[0]: drop: p is a chance from 0 to 1, not 2",
+        "embedded.faults[0]: drop: p is a probability from 0 to 1, not 2",
         "maintenance[0].target: no target has the name b; there are a, c",
         "maintenance[1].from: needs a time zone; write it like 2026-12-24T18:00:00Z",
         "probes.ordering.keys: must be a whole number, not 'none'",

@@ -119,7 +119,7 @@ def test_without_an_ordering_key_there_is_no_order() -> None:
     events = merged(history(f"{TWO} A<1,2@1", key=""), history("B<2,1@2", subscription="t", key=""))
     found, verifier = verified(rules_of(), events, "st")
     assert found == []
-    assert verifier.counters["chances_divergence"] == 0
+    assert verifier.counters["opportunities_divergence"] == 0
 
 
 def test_a_dead_letter_policy_may_have_removed_it() -> None:
@@ -166,9 +166,9 @@ def test_by_pull_and_push_it_shows_when_time_has_passed() -> None:
     assert listed(diverging(*lines, each=modes)) == [f"{BROKEN}2"]
 
 
-def test_a_message_on_two_subscriptions_is_a_chance() -> None:
-    for other, chances in (("B<1,2,3@2", 3), ("B<1@2", 1), ("B<1,2@2 B nack 1@2.5 B<1,2@3", 2), ("B<2,1,3@2", 1)):
+def test_a_message_on_two_subscriptions_is_an_opportunity() -> None:
+    for other, opportunities in (("B<1,2,3@2", 3), ("B<1@2", 1), ("B<1,2@2 B nack 1@2.5 B<1,2@3", 2), ("B<2,1,3@2", 1)):
         _, verifier = across(("s", "P1,2,3 A<1,2,3@1"), ("t", other))
-        assert verifier.counters["chances_divergence"] == chances
+        assert verifier.counters["opportunities_divergence"] == opportunities
     _, verifier = across(("s", "P1,2,3 A<1,2,3@1"), ("t", "B<1,2,3@2"), dead_letter_max_attempts=5)
-    assert verifier.counters["chances_divergence"] == 0
+    assert verifier.counters["opportunities_divergence"] == 0

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from prober.core.chances import CHANCES, chances_of
 from prober.core.collector import COUNTED
 from prober.core.findings import Kind, Status
+from prober.core.opportunity_counters import OPPORTUNITIES, opportunities_of
 from prober.core.rules import Mode
 from prober.core.verifier import Verifier
 from tests.notation import history
@@ -34,26 +34,26 @@ def is_told(line: str, **rules: Any) -> bool:
     return any(one.status is Status.VIOLATION for one in all_of(line, **rules))
 
 
-def test_every_message_behind_another_is_a_chance_to_see_a_wrong_order() -> None:
-    assert count("chances_order", "P1,2,3 A<1,2,3@1") == 2
-    assert count("chances_order", "P1 A<1@1") == 0
-    assert count("chances_order", "P1@0 P2@0.1 A<1,2@1 ok1=m1@2 ok2=m2@2.1") == 1  # both came before they were confirmed
+def test_every_message_behind_another_is_an_opportunity_to_see_a_wrong_order() -> None:
+    assert count("opportunities_order", "P1,2,3 A<1,2,3@1") == 2
+    assert count("opportunities_order", "P1 A<1@1") == 0
+    assert count("opportunities_order", "P1@0 P2@0.1 A<1,2@1 ok1=m1@2 ok2=m2@2.1") == 1  # both came before they were confirmed
     assert is_told("P1,2 A<2,1@1")
 
 
-def test_a_message_without_a_key_is_no_chance_of_what_only_keys_are_guaranteed() -> None:
+def test_a_message_without_a_key_is_no_opportunity_of_what_only_keys_are_guaranteed() -> None:
     line = f"open B of client B@0 {ACKED} A<1,2,3@2 B<2,1@3"
-    assert {"chances_order", "rewinds", "deliveries_among_several"} <= counted(line).keys()
+    assert {"opportunities_order", "rewinds", "deliveries_among_several"} <= counted(line).keys()
     without_key = Verifier(rules_of())
     for event in history(line, key=""):
         without_key.observe(event)
     counters = without_key.counters
     assert counters["deliveries_without_key"] == counters["deliveries_first"] == 3
-    assert not {name for name in counters if name.startswith(("chances_", "rewinds", "affinity_", "deliveries_among"))}
+    assert not {name for name in counters if name.startswith(("opportunities_", "rewinds", "affinity_", "deliveries_among"))}
 
 
 @pytest.mark.parametrize(
-    ("line", "chances", "of_acked"),
+    ("line", "opportunities", "of_acked"),
     [
         (f"{ACKED} A<1,2,3@2", 1, 1),
         (f"{ACKED} A<1@2", 0, 0),  # nothing is known of what follows
@@ -68,19 +68,19 @@ def test_a_message_without_a_key_is_no_chance_of_what_only_keys_are_guaranteed()
         (f"{ACKED} close A@1.7 open B of client B@2 B<1,2,3@3", 0, 0),  # the stream was over: it had to begin again
     ],
 )  # fmt: skip
-def test_a_redelivery_that_goes_on_is_a_chance_to_see_a_skip(line: str, chances: int, of_acked: int) -> None:
-    assert (count("chances_redelivery", line), count("chances_redelivery_acked", line)) == (chances, of_acked)
+def test_a_redelivery_that_goes_on_is_an_opportunity_to_see_a_skip(line: str, opportunities: int, of_acked: int) -> None:
+    assert (count("opportunities_redelivery", line), count("opportunities_redelivery_acked", line)) == (opportunities, of_acked)
     assert is_told(f"{ACKED} A<1,3@2")
 
 
 def test_with_a_dead_letter_policy_it_is_none() -> None:
-    assert count("chances_redelivery", f"{ACKED} A<1,2,3@2", dead_letter_max_attempts=5) == 0
+    assert count("opportunities_redelivery", f"{ACKED} A<1,2,3@2", dead_letter_max_attempts=5) == 0
 
 
 def test_with_exactly_once_delivery_what_was_confirmed_may_be_left_out() -> None:
     line = "P1,2,3 A<1,2,3@1 A ack 2@1.5 A ackOK 2@1.6 A nack 1@1.7 A<1,2,3@9"
-    assert count("chances_redelivery", line, exactly_once=True) == 0
-    assert count("chances_redelivery", line.replace("ack 2", "ack 3").replace("ackOK 2", "ackOK 3"), exactly_once=True) == 1
+    assert count("opportunities_redelivery", line, exactly_once=True) == 0
+    assert count("opportunities_redelivery", line.replace("ack 2", "ack 3").replace("ackOK 2", "ackOK 3"), exactly_once=True) == 1
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_lease_that_runs_out_is_counted(line: str, expiries: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "chances"),
+    ("line", "opportunities"),
     [
         (f"{HELD} A<2@2", 1),
         ("P1 A<1@1 P2@1.5 ok2=m2@1.6 A<2@2", 0),  # nobody else is there
@@ -125,20 +125,20 @@ def test_a_lease_that_runs_out_is_counted(line: str, expiries: int) -> None:
         ("open A1 of client A@0 open A2 of client A@0 P1 A1<1@1 P2@1.5 ok2=m2@1.6 A2<2@2", 0),  # two streams of one client
     ],
 )  # fmt: skip
-def test_what_comes_to_the_holder_while_another_is_there_is_a_chance_to_see_a_split(line: str, chances: int) -> None:
-    assert count("chances_affinity", line, **SLOW) == chances
+def test_what_comes_to_the_holder_while_another_is_there_is_an_opportunity_to_see_a_split(line: str, opportunities: int) -> None:
+    assert count("opportunities_affinity", line, **SLOW) == opportunities
     assert is_told(f"{HELD} B<2@2 end @500", **SLOW)
 
 
-def test_chances_long_ago_are_not_taken_back() -> None:
+def test_opportunities_long_ago_are_not_taken_back() -> None:
     """They are kept in few counts, however many they are."""
     publishes = " ".join(f"P{n}@{n} ok{n}=m{n}@{n + 0.1} A<{n}@{n + 0.5}" for n in range(2, 400))
     line = f"open B of client B@0 P1@0 ok1=m1@0.1 A<1@0.5 {publishes} close B@399.9"
-    assert count("chances_affinity", line, **SLOW, ack_deadline_s=600.0) == pytest.approx(398 - 31, abs=2)
+    assert count("opportunities_affinity", line, **SLOW, ack_deadline_s=600.0) == pytest.approx(398 - 31, abs=2)
 
 
 @pytest.mark.parametrize(
-    ("line", "chances"),
+    ("line", "opportunities"),
     [
         ("P1 A<1@1 P2@1.5 ok2=m2@1.6 A<2@2", 1),
         ("P1 A<1@1 A ack 1@1.2 P2@1.5 ok2=m2@1.6 A<2@2", 0),  # nothing is held
@@ -146,9 +146,9 @@ def test_chances_long_ago_are_not_taken_back() -> None:
         ("P1 A<1@1 P2@1.5 ok2=m2@1.6 A<2@61", 0),  # the lease may be over
     ],
 )
-def test_what_comes_while_something_is_held_is_a_chance_to_see_that_again(line: str, chances: int) -> None:
-    assert count("chances_outstanding", line, exactly_once=True) == chances
-    assert count("chances_outstanding", line) == 0
+def test_what_comes_while_something_is_held_is_an_opportunity_to_see_that_again(line: str, opportunities: int) -> None:
+    assert count("opportunities_outstanding", line, exactly_once=True) == opportunities
+    assert count("opportunities_outstanding", line) == 0
 
 
 @pytest.mark.parametrize(
@@ -163,13 +163,13 @@ def test_what_comes_while_something_is_held_is_a_chance_to_see_that_again(line: 
         (f"{FAILED} seek 60@1.2 r2<1@2 r2 ack 1@2.1 r3<2@3", 0),
     ],
 )
-def test_a_push_that_failed_and_is_repeated_is_a_chance(line: str, failed: int) -> None:
-    assert count("chances_push_failed", line, **PUSH) == failed
+def test_a_push_that_failed_and_is_repeated_is_an_opportunity(line: str, failed: int) -> None:
+    assert count("opportunities_push_failed", line, **PUSH) == failed
     assert is_told(f"{FAILED} r2<2@2", **PUSH)
 
 
 @pytest.mark.parametrize(
-    ("line", "chances"),
+    ("line", "opportunities"),
     [
         (f"{PULLED} a<1@1 a ack 1@1.5", 1),
         (f"{PULLED} a<1@1 a nack 1@1.5", 1),
@@ -181,18 +181,18 @@ def test_a_push_that_failed_and_is_repeated_is_a_chance(line: str, failed: int) 
         (f"{PULLED} seek 60@0.9 a<1@1 a ack 1@1.5", 0),
     ],
 )
-def test_a_batch_that_is_over_before_the_next_is_a_chance_to_see_an_overlap(line: str, chances: int) -> None:
-    assert count("chances_overlap", line, **PULL) == chances
+def test_a_batch_that_is_over_before_the_next_is_an_opportunity_to_see_an_overlap(line: str, opportunities: int) -> None:
+    assert count("opportunities_overlap", line, **PULL) == opportunities
     assert is_told(f"{PULLED} a<1@1 b<2@1.4 a ack 1@1.5", **PULL)
 
 
 def test_so_is_a_push_request_behind_which_more_waits() -> None:
-    assert count("chances_overlap", f"{ONE_OPEN} r2<2@2 r2 ack 2@2.1", **PUSH) == 2
+    assert count("opportunities_overlap", f"{ONE_OPEN} r2<2@2 r2 ack 2@2.1", **PUSH) == 2
     assert is_told("P1,2,3 r1<1@1 r2<2@1.05 r1 ack 1@1.1", **PUSH)
 
 
 @pytest.mark.parametrize(
-    ("line", "chances"),
+    ("line", "opportunities"),
     [
         (f"{CONFIRMED} end @7", 2),
         (f"{CONFIRMED} end @6", 0),  # nothing that was sent after them can have come
@@ -204,12 +204,12 @@ def test_so_is_a_push_request_behind_which_more_waits() -> None:
         (f"seek 60@0.5 {CONFIRMED} end @70", 0),
     ],
 )
-def test_a_confirmed_acknowledgement_is_a_chance_when_it_was_listened_for_long_enough(line: str, chances: int) -> None:
-    assert count("chances_confirmed", line, exactly_once=True) == chances
+def test_a_confirmed_acknowledgement_is_an_opportunity_when_it_was_listened_for_long_enough(line: str, opportunities: int) -> None:
+    assert count("opportunities_confirmed", line, exactly_once=True) == opportunities
 
 
 @pytest.mark.parametrize(
-    ("line", "chances"),
+    ("line", "opportunities"),
     [
         (f"{DEAD} P2@3 ok2=m2@3.1 A<2@4", 1),
         (DEAD, 0),  # nothing else was there
@@ -217,19 +217,19 @@ def test_a_confirmed_acknowledgement_is_a_chance_when_it_was_listened_for_long_e
         ("P1,2 dlq m1@0.9 A<2@4", 0),  # it never came, so the key did not stand behind it
     ],
 )
-def test_a_key_that_moves_on_after_a_dead_letter_is_a_chance_to_see_it_stand_still(line: str, chances: int) -> None:
-    assert count("chances_dead_letter", line, dead_letter_max_attempts=5) == chances
+def test_a_key_that_moves_on_after_a_dead_letter_is_an_opportunity_to_see_it_stand_still(line: str, opportunities: int) -> None:
+    assert count("opportunities_dead_letter", line, dead_letter_max_attempts=5) == opportunities
 
 
 @pytest.mark.parametrize(
-    ("came", "chances"),
+    ("came", "opportunities"),
     [("2,3,4", 3), ("1,2,3,4", 3), ("2,4", 1), ("3,4", 1), ("2,3,2,3,4", 4), ("2,3,4,2,3,4", 3)],
 )
-def test_each_message_that_a_seek_certainly_brings_back_is_a_chance(came: str, chances: int) -> None:
+def test_each_message_that_a_seek_certainly_brings_back_is_an_opportunity(came: str, opportunities: int) -> None:
     before = "P1,2,3,4 A<1,2,3,4@1 A ack 1,2,3,4@1.5 close A@19"
-    assert count("chances_seek", f"{before} seek 5/0.05@20 open B of client B@26 B<{came}@27") == chances
-    assert count("chances_seek", f"{before} seek 5@20 open B of client B@26 B<{came}@27") == 0
-    assert count("chances_seek", f"{before} seek 5/0.05@20 open B of client B@22 B<1@24 B<{came}@27") == 0  # it came before
+    assert count("opportunities_seek", f"{before} seek 5/0.05@20 open B of client B@26 B<{came}@27") == opportunities
+    assert count("opportunities_seek", f"{before} seek 5@20 open B of client B@26 B<{came}@27") == 0
+    assert count("opportunities_seek", f"{before} seek 5/0.05@20 open B of client B@22 B<1@24 B<{came}@27") == 0  # it came before
 
 
 def test_sessions_beside_each_other_are_counted() -> None:
@@ -249,7 +249,9 @@ def test_a_copy_that_the_service_stored_is_no_publishers_duplicate() -> None:
 
 
 def test_in_words_also_what_there_was_none_of() -> None:
-    words = chances_of({"chances_order": 3, "publishes_confirmed": 4})
+    words = opportunities_of({"opportunities_order": 3, "publishes_confirmed": 4})
     assert list(words.values()) == [3, *[0] * 11, 4]
-    assert chances_of({"publishes_confirmed": 4}) == {}, "a run before they were counted"
-    assert {name for name in CHANCES if name.startswith("chances_")} == {name for name in COUNTED if name.startswith("chances_")}
+    assert opportunities_of({"publishes_confirmed": 4}) == {}, "a run before they were counted"
+    assert {name for name in OPPORTUNITIES if name.startswith("opportunities_")} == {
+        name for name in COUNTED if name.startswith("opportunities_")
+    }

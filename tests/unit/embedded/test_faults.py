@@ -28,9 +28,9 @@ def test_faults_read_as_they_are_written(text: str) -> None:
     ("text", "complaint"),
     [
         ("dorp", "no fault is called dorp; did you mean drop?"),
-        ("drop:p=2", "p is a chance from 0 to 1, not 2"),
+        ("drop:p=2", "p is a probability from 0 to 1, not 2"),
         ("drop:p=x", "drop: p is a number, not 'x'"),
-        ("drop:p=nan", "p is a chance"),
+        ("drop:p=nan", "p is a probability"),
         ("drop:count=0", "count is at least 1"),
         ("drop:count=1.5", "drop: count is a whole number, not '1.5'"),
         ("drop:q=1", "'q=1' is none of p=, count="),

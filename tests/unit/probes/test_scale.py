@@ -21,5 +21,7 @@ def test_keys_of_the_steps(keys: int, expected: list[int]) -> None:
 def test_traffic_is_what_the_workload_says(workload: Workload) -> None:
     traffic = scale.traffic(workload)
     assert traffic.published == traffic.delivered == workload.messages
-    chances = scale.chances(workload)
-    assert chances["chances_order"] == workload.messages - sum(scale.keys_of(step, workload) for step in range(scale.STEPS))
+    opportunities = scale.opportunities(workload)
+    assert opportunities["opportunities_order"] == workload.messages - sum(
+        scale.keys_of(step, workload) for step in range(scale.STEPS)
+    )

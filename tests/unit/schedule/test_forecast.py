@@ -13,14 +13,14 @@ from prober.errors import ConfigError
 from prober.probes.catalogue import ProbeName
 from prober.probes.power import one_in
 from prober.schedule.forecast import (
-    CHANCES_OF,
     NOTHING,
+    OPPORTUNITIES_OF,
     PERIODS_S,
     billed_instances,
     check_budget,
     detectable,
     detectable_on,
-    hourly_chances,
+    hourly_opportunities,
     monthly_cost,
     price_of,
 )
@@ -103,9 +103,9 @@ def test_a_share_is_said_to_two_digits() -> None:
 
 def test_all_probes_of_a_target_add_up() -> None:
     alone = TARGET.model_copy(update={"probes": {name: TARGET.probes[name] for name in list(TARGET.probes)[:1]}})
-    assert 0 < hourly_chances(alone)["chances_order"] < hourly_chances(TARGET)["chances_order"]
+    assert 0 < hourly_opportunities(alone)["opportunities_order"] < hourly_opportunities(TARGET)["opportunities_order"]
     assert {target for target, _ in detectable_on(CONFIG)} == {TARGET.name}
-    assert {about for _, about in detectable_on(CONFIG)} == set(CHANCES_OF)
+    assert {about for _, about in detectable_on(CONFIG)} == set(OPPORTUNITIES_OF)
 
 
 def test_without_a_probe_for_it_nothing_is_said() -> None:
@@ -113,10 +113,10 @@ def test_without_a_probe_for_it_nothing_is_said() -> None:
     assert (TARGET.name, Indicator.AFFINITY) not in detectable_on(CONFIG.model_copy(update={"targets": (alone,)}))
 
 
-def test_what_comes_through_a_client_library_gives_no_certain_chances() -> None:
+def test_what_comes_through_a_client_library_gives_no_certain_opportunities() -> None:
     ordering = TARGET.probes[ProbeName.ORDERING]
     library = {ProbeName.ORDERING: ordering.model_copy(update={"vantages": (Vantage.LIBRARY,)})}
-    assert hourly_chances(TARGET.model_copy(update={"probes": library})) == {}
+    assert hourly_opportunities(TARGET.model_copy(update={"probes": library})) == {}
 
 
 def test_the_command_says_it_of_each_objective(capsys: Output) -> None:
@@ -133,21 +133,21 @@ def is_said(number: str, planned: float) -> bool:
     return said == (pytest.approx(planned, rel=0.15) if "about" in number else planned)
 
 
-def test_the_page_of_the_service_has_the_chances_that_are_planned() -> None:
+def test_the_page_of_the_service_has_the_opportunities_that_are_planned() -> None:
     """Each row gives those of one probe, a run and an hour; "about" where a run decides by time how many there are."""
     planned = [
-        (counter, chances, round(chances * 3600 / instance.settings.schedule.longest_gap.total_seconds()))
+        (counter, opportunities, round(opportunities * 3600 / instance.settings.schedule.longest_gap.total_seconds()))
         for instance in instances_of(TARGET)
         if instance.vantage is Vantage.WIRE
-        for counter, chances in instance.experiment.chances(instance.workload).items()
+        for counter, opportunities in instance.experiment.opportunities(instance.workload).items()
     ]
     rows = [
         line for line in (DOCS / "service.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ") and "| `" in line
     ]
     told = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
-    chances = [row for row in told if row[1].startswith(("`chances_", "`publishes_confirmed")) and len(row) == 5]
-    assert len(chances) >= 11
-    for _, counter, a_run, an_hour, _ in chances:
+    opportunities = [row for row in told if row[1].startswith(("`opportunities_", "`publishes_confirmed")) and len(row) == 5]
+    assert len(opportunities) >= 11
+    for _, counter, a_run, an_hour, _ in opportunities:
         name = counter.split("`")[1]
         same = [(run, hour) for kind, run, hour in planned if kind == name]
         assert any(is_said(a_run, run) and is_said(an_hour, hour) for run, hour in same), (

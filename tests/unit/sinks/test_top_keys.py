@@ -71,10 +71,9 @@ def test_few_keys_are_counted_exactly(messages: list[tuple[str, int]]) -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1_000, 4_000), st.floats(0.0, 4.0))
 def test_the_true_load_of_many_keys_lies_within_the_bounds(seed: int, among: int, skew: float) -> None:
-    chance = Random(seed)
+    rng = Random(seed)
     messages = [
-        (f"k{int(among * chance.random() ** (1 + skew))}", chance.randrange(1, 1_000), chance.uniform(0.0, 59.9))
-        for _ in range(among)
+        (f"k{int(among * rng.random() ** (1 + skew))}", rng.randrange(1, 1_000), rng.uniform(0.0, 59.9)) for _ in range(among)
     ]
     messages.sort(key=lambda one: one[2])
     stream = observed(*messages, until=59.9)
@@ -93,8 +92,8 @@ def test_the_true_load_of_many_keys_lies_within_the_bounds(seed: int, among: int
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_hot_key_is_found_among_very_many(seed: int) -> None:
-    chance = Random(seed)
-    messages = [("hot" if chance.random() < 0.2 else f"k{chance.randrange(10**9)}", 100, at / 100) for at in range(5_900)]
+    rng = Random(seed)
+    messages = [("hot" if rng.random() < 0.2 else f"k{rng.randrange(10**9)}", 100, at / 100) for at in range(5_900)]
     stream = observed(*messages, until=59.0)
     assert not stream.exact
     first = stream.top[0]
@@ -190,11 +189,11 @@ def test_memory_does_not_grow_with_the_number_of_keys() -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3_000), st.integers(1, 3_000))
 def test_a_sum_holds_the_true_counts_and_every_frequent_key(seed: int, first: int, second: int) -> None:
-    chance, truth, traffic = Random(seed), Counter[str](), KeyTraffic()
+    rng, truth, traffic = Random(seed), Counter[str](), KeyTraffic()
     for messages in (first, second):
         part = KeyTraffic()
         for _ in range(messages):
-            key = f"k{int(5_000 * chance.random() ** 3)}"
+            key = f"k{int(5_000 * rng.random() ** 3)}"
             truth[key] += 1
             part.came(key, 10)
         traffic.merge(part)

@@ -44,7 +44,7 @@ def test_services_without_anything_bad_are_no_worse_once_enough_was_seen() -> No
     assert (found.baseline, found.candidate, found.bad) == (0.0, 0.0, (0, 0))
 
 
-def test_few_chances_conclude_nothing_and_say_how_many_it_takes() -> None:
+def test_few_opportunities_conclude_nothing_and_say_how_many_it_takes() -> None:
     few = SliCounts(10)
     found = of_counts(*[(few, few)] * PAIRS_MIN)
     assert found.standing is Standing.UNKNOWN

@@ -106,11 +106,9 @@ def test_several_regions_are_no_accusation() -> None:
 )
 def test_no_hole_of_a_record_accuses_anybody(seed: int, kept: float, writers: float, begun: float) -> None:
     """A record of some of the publishers that begins in the middle and lost lines, of a service that does nothing wrong."""
-    run, chance = simulate_run(seed, Mode.STREAMING), Random(seed)
+    run, rng = simulate_run(seed, Mode.STREAMING), Random(seed)
     rules = replace(run.rules, publishes_recorded=False, attempts_observed=False, publish_time_error_s=0.0)
-    heard = {
-        epoch: chance.random() < writers for epoch in {event.epoch for event in run.events if isinstance(event, PublishInvoked)}
-    }
+    heard = {epoch: rng.random() < writers for epoch in {event.epoch for event in run.events if isinstance(event, PublishInvoked)}}
     since_t = begun * run.events[-1].t
     invoked = {(one.key, one.epoch, one.seq): one.t for one in reversed(run.events) if isinstance(one, PublishInvoked)}
     record = [
@@ -119,7 +117,7 @@ def test_no_hole_of_a_record_accuses_anybody(seed: int, kept: float, writers: fl
         if type(event).__name__ in _PUBLISH
         and heard.get(event.epoch)  # type: ignore[union-attr]
         and invoked.get((event.key, event.epoch, event.seq), 0.0) >= since_t  # type: ignore[union-attr]
-        and chance.random() < kept
+        and rng.random() < kept
     ]
     for subscription, known in (run.rules_by_subscription or {"": rules}).items():
         bounds = replace(known, publishes_recorded=False, attempts_observed=False, publish_time_error_s=0.0)

@@ -48,11 +48,11 @@ def path(tmp_path: Path) -> Path:
 def test_no_byte_that_a_disk_spoils_makes_a_finding(path: Path, tmp_path: Path) -> None:
     content = path.read_bytes()
     assert verdict(tmp_path) is Verdict.PASS
-    chance = random.Random(7)
+    rng = random.Random(7)
     name = content.rindex(b"message_id")
-    places = [name, *range(len(content) - 8, len(content)), *(chance.randrange(len(content)) for _ in range(BYTES_TRIED))]
+    places = [name, *range(len(content) - 8, len(content)), *(rng.randrange(len(content)) for _ in range(BYTES_TRIED))]
     for place in places:
-        path.write_bytes(content[:place] + bytes([content[place] ^ 1 << chance.randrange(8)]) + content[place + 1 :])
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1 << rng.randrange(8)]) + content[place + 1 :])
         assert verdict(tmp_path) is not Verdict.FAIL, place
 
 

@@ -1,15 +1,15 @@
 """Counters of the opportunities to observe a violation, one for each guarantee.
 
-The check of a guarantee keeps its counter. A PASS says little if the service hardly had an opportunity to violate the guarantee. A *chance*
-is a decision of the service that the check would have reported as a violation if it had been wrong. A decision that the check would have
-called indeterminate is no chance.
+The check of a guarantee keeps its counter. A PASS says little if the service hardly had an opportunity to violate the guarantee. An
+*opportunity* is a decision of the service that the check would have reported as a violation if it had been wrong. A decision that the check
+would have called indeterminate is no opportunity.
 
     order               a message that was published after another of its key is delivered for the first time: behind that, or not.
     redelivery          the key began again below what had been delivered, and goes on from there: with the next message, or a later one.
     redelivery, acked   of these, where a message to be redelivered had been acknowledged.
     affinity            a message is delivered that was published after the last one of its key had come, while a message of the key is
                         provably outstanding and another subscriber is there: it comes to the holder, or the key is split. A stream that is
-                        over takes back the chances shortly before, for it may have been dead already.
+                        over takes back the opportunities shortly before, for it may have been dead already.
     divergence          a message that one of two subscriptions has received is received on the other: in the same place, or elsewhere.
     overlap             the last message held of a pull response or push request is answered, while the next one of its key was there, and
                         a pull waited for it: until then the service could have sent a second batch, or request.
@@ -31,28 +31,28 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-CHANCES: Final[Mapping[str, str]] = MappingProxyType(
+OPPORTUNITIES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "chances_order": "first deliveries behind another message of the key",
-        "chances_redelivery": "redeliveries that had to bring later messages again",
-        "chances_redelivery_acked": "redeliveries that had to bring acknowledged messages again",
-        "chances_affinity": "deliveries while the key was held and another subscriber was there",
-        "chances_divergence": "messages received on two subscriptions, each in a place of its own",
-        "chances_overlap": "batches behind which more waited while another pull or push could have brought it",
-        "chances_confirmed": "acknowledgements that were confirmed and had to be final",
-        "chances_outstanding": "deliveries while another message was held that must not come again",
-        "chances_dead_letter": "messages that went to the dead-letter topic and whose key had to move on",
-        "chances_filter": "messages that the filter of a subscription had to keep back",
-        "chances_seek": "messages that a seek had to bring back in order",
-        "chances_push_failed": "failed push requests that had to be repeated before others",
+        "opportunities_order": "first deliveries behind another message of the key",
+        "opportunities_redelivery": "redeliveries that had to bring later messages again",
+        "opportunities_redelivery_acked": "redeliveries that had to bring acknowledged messages again",
+        "opportunities_affinity": "deliveries while the key was held and another subscriber was there",
+        "opportunities_divergence": "messages received on two subscriptions, each in a place of its own",
+        "opportunities_overlap": "batches behind which more waited while another pull or push could have brought it",
+        "opportunities_confirmed": "acknowledgements that were confirmed and had to be final",
+        "opportunities_outstanding": "deliveries while another message was held that must not come again",
+        "opportunities_dead_letter": "messages that went to the dead-letter topic and whose key had to move on",
+        "opportunities_filter": "messages that the filter of a subscription had to keep back",
+        "opportunities_seek": "messages that a seek had to bring back in order",
+        "opportunities_push_failed": "failed push requests that had to be repeated before others",
         "publishes_confirmed": "messages that had to arrive",
     }
 )
 """What each counter counts, in the order of the guarantees."""
 
 
-def chances_of(counters: Mapping[str, int]) -> dict[str, int]:
-    """How many chances a run gave, in words, none of a kind included; empty if they were not counted."""
-    if not any(name in counters for name in CHANCES if name.startswith("chances_")):
+def opportunities_of(counters: Mapping[str, int]) -> dict[str, int]:
+    """How many opportunities a run gave, in words, none of a kind included; empty if they were not counted."""
+    if not any(name in counters for name in OPPORTUNITIES if name.startswith("opportunities_")):
         return {}
-    return {what: counters.get(name, 0) for name, what in CHANCES.items()}
+    return {what: counters.get(name, 0) for name, what in OPPORTUNITIES.items()}
