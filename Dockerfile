@@ -120,7 +120,7 @@ ENTRYPOINT ["ordering-prober"]
 CMD ["run"]
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="ordering-keys-prober" \
-      org.opencontainers.image.description="Checks what Google Cloud Pub/Sub promises about ordering keys" \
+      org.opencontainers.image.description="Checks what Google Cloud Pub/Sub guarantees about ordering keys" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.revision="${REVISION}"

@@ -23,7 +23,7 @@ from api.view import Archive, View
 from prober.config.models import Api
 
 DESCRIPTION: Final = (
-    "How the promises about ordering keys are kept: verdicts, findings and objectives. Times are RFC 3339 in UTC, "
+    "How Pub/Sub keeps its guarantees about ordering keys: verdicts, findings and objectives. Times are RFC 3339 in UTC, "
     "lists come page by page, errors are problem details (RFC 9457)."
 )
 

@@ -103,7 +103,7 @@ def why(instance: InstanceSnapshot) -> str:
     return "; ".join(filter(None, (reason, _overdue(instance))))
 
 
-def promised(objective: Objective) -> str:
+def target_of(objective: Objective) -> str:
     """The share that is to be good, and over which period."""
     return f"{share(objective.target)} over {duration(objective.window_s)}"
 

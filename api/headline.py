@@ -29,7 +29,7 @@ PLACES_SHOWN_MAX: Final = 4
 UNREACHABLE: Final = "PubsubTargetUnreachable"
 BLIND: Final = "PubsubTargetBlind"
 UNVERIFIED: Final = "PubsubProberVerdictsUnknown"
-NO_PROMISE: Final = "No guarantee is broken: Google documents the opposite as usual, and does not guarantee it."
+NOT_GUARANTEED: Final = "No guarantee is broken: Google documents the opposite as usual, and does not guarantee it."
 """Shown for `USUAL` wherever it is open."""
 
 SPENT: Final = "PubsubErrorBudgetExhausted"
@@ -298,7 +298,7 @@ def _lines(snapshot: StatusSnapshot) -> tuple[Line, ...]:
 
 def _line(incident: Incident, snapshot: StatusSnapshot) -> Line:
     now, said = snapshot.at, incident.acknowledged
-    note = NO_PROMISE if incident.status is Condition.WARN else ""
+    note = NOT_GUARANTEED if incident.status is Condition.WARN else ""
     if said is not None and incident.is_acknowledged(now):
         note = f"Acknowledged by {said.by}" + (f": {said.note}" if said.note else "")
     if incident.symptom is Symptom.OUTAGE:

@@ -229,7 +229,7 @@ def _outcome(work: Work, counts: Mapping[str, Any]) -> JobOutcome:
     broken = sum(count for status, count in counts["findings"].items() if status in BROKEN)
     different = sum(count for name, count in counts["differences"].items() if name != "unlisted")
     total = sum(counts["runs"].values())
-    said = f"{total} runs verified again, {broken} broken promises, {different} differences from the online verification"
+    said = f"{total} runs verified again, {broken} violated guarantees, {different} differences from the online verification"
     if counts["crashes"]:
         return JobOutcome(Exit.UNKNOWN, f"{JOB} {work.day}: UNKNOWN, {said}; the checker failed on {counts['crashes']} runs")
     failed = bool(broken or different)

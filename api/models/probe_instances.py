@@ -64,7 +64,7 @@ class InstanceAnswer(InstanceState, schema="ProbeInstance"):
     """Where the target is."""
     labels: Annotated[Labels, Field(validation_alias=AliasPath("probe_instance", "labels"))]
     """Free labels of the target."""
-    promise: Annotated[str, Field(validation_alias=AliasPath("probe_instance", "promise"))]
+    guarantee: Annotated[str, Field(validation_alias=AliasPath("probe_instance", "guarantee"))]
     """The guarantee under test, in one sentence."""
     topic: Annotated[Topic, Field(validation_alias=AliasPath("probe_instance", "topic"))]
     """Full name of the topic that its runs use."""

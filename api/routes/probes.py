@@ -30,7 +30,7 @@ class ProbeState(Answer):
 
     name: Probe
     """Its name."""
-    promise: Annotated[str, Field(examples=["Messages of a key are received in the order in which the service received them."])]
+    guarantee: Annotated[str, Field(examples=["Messages of a key are received in the order in which the service received them."])]
     """The guarantee that it tests, in one sentence."""
     status: Condition
     """The worst of its probe instances."""
@@ -148,9 +148,9 @@ async def run_now(
 
 def _state(kind: type[State], name: str, snapshot: StatusSnapshot) -> State:
     instances = _instances_of(snapshot.probe_instances, name)
-    promise = PROBES[name].promise if name in PROBES else instances[0].probe_instance.promise
+    guarantee = PROBES[name].guarantee if name in PROBES else instances[0].probe_instance.guarantee
     status = worst_of(instance.status for instance in instances)
-    return kind.model_validate({"name": name, "promise": promise, "status": status, "probe_instances": instances})
+    return kind.model_validate({"name": name, "guarantee": guarantee, "status": status, "probe_instances": instances})
 
 
 def _instances_of(instances: Iterable[InstanceSnapshot], probe: str) -> list[InstanceSnapshot]:

@@ -100,10 +100,10 @@ def _hot_keys_by() -> Panel:
 
 def _found_late() -> Panel:
     words = Words(
-        "Broken promises found only by later verification",
+        "Violated guarantees found only by later verification",
         "By target: findings of the newest report that were not found at the time, or of which nobody knows whether they were. Not known: "
         "of this target nothing was verified, or not everything.",
-        ("PubsubBrokenPromiseFoundLate",),
+        ("PubsubViolationFoundLate",),
     )
     found = _reverified(f"{TARGET}, kind")
     expr = f"{aggregate(f'{found} > 0', TARGET)} or {aggregate(found, TARGET, 'max')}"  # an unknown kind hides no other
@@ -115,7 +115,7 @@ def _found_late_by() -> Panel:
     words = Words(
         "Found only by later verification, by kind",
         "The same by kind. Empty: none was found, or it is not known; the table on the left tells which.",
-        ("PubsubBrokenPromiseFoundLate",),
+        ("PubsubViolationFoundLate",),
     )
     return graph_panel(words, Look(COUNT), Query(f"{_reverified('target, kind')} > 0", "{{target}} {{kind}}"))
 

@@ -36,7 +36,7 @@ def ordering_board(thresholds: Thresholds) -> Board:
 def _bad_share(checks: CheckKind, thresholds: Thresholds) -> Panel:
     words = Words(
         checks.broken,
-        f"The promise: {checks.meaning} Shown is the share of checks in the time range that found it broken. Grey: nothing was checked.",
+        f"The guarantee: {checks.meaning} Shown is the share of checks in the time range that found it broken. Grey: nothing was checked.",
         checks.runbooks,
     )
     return stat_panel(
@@ -91,7 +91,7 @@ def _panels(checks: CheckKind, thresholds: Thresholds) -> tuple[Panel, ...]:
 def _bad(checks: CheckKind, thresholds: Thresholds) -> Panel:
     words = Words(
         f"{checks.broken} over time",
-        f"The promise: {checks.meaning} Shown is the share of decided checks that found it broken, by what is chosen above. Above the "
+        f"The guarantee: {checks.meaning} Shown is the share of decided checks that found it broken, by what is chosen above. Above the "
         "dashed line the error budget does not last its period. A gap: nothing was decided.",
         checks.runbooks,
     )
@@ -103,7 +103,7 @@ def _bad(checks: CheckKind, thresholds: Thresholds) -> Panel:
 def _verified(checks: CheckKind) -> Panel:
     words = Words(
         f"{checks.name} checks",
-        f"The promise: {checks.meaning} Shown are checks per second, by how they ended. "
+        f"The guarantee: {checks.meaning} Shown are checks per second, by how they ended. "
         "Undecided ones count neither for nor against the service. Counted when "
         "a run has ended.",
     )
@@ -114,7 +114,7 @@ def _verified(checks: CheckKind) -> Panel:
 def _found(checks: CheckKind) -> Panel:
     words = Words(
         f"{checks.name} findings",
-        f"The promise: {checks.meaning} Shown is what the checker found against it, by kind: violations and missed deadlines. A click "
+        f"The guarantee: {checks.meaning} Shown is what the checker found against it, by kind: violations and missed deadlines. A click "
         "leads to the evidence, which explains the kind.",
         checks.runbooks,
     )
@@ -135,7 +135,7 @@ def _moves() -> Panel:
 
 def _vantages() -> Panel:
     words = Words(
-        "Broken promises by vantage",
+        "Violated guarantees by vantage",
         "The share of checks that went wrong. "
         "What is bad at the wire is the service's doing; what is bad through the library only is the client library's.",
     )

@@ -48,7 +48,7 @@ def overview_board(thresholds: Thresholds) -> Board:
     return Board(
         Dashboard.OVERVIEW,
         "Ordering keys / Overview",
-        "Are the promises about ordering keys kept, how much of the error budgets is left, and does the prober see enough to say so?",
+        "Are the guarantees about ordering keys kept, how much of the error budgets is left, and does the prober see enough to say so?",
         (
             PanelRow(
                 "Now and in this time range",
@@ -156,15 +156,15 @@ def _alerts() -> Panel:
 def _objectives(thresholds: Thresholds) -> Panel:
     words = Words(
         "Objectives",
-        "What is promised, how much of the error budget is left, and how fast it burns. At a burn rate of 1 a budget lasts exactly its "
-        "period. Needs the recording rules of alerts/. The promise leads to its page.",
+        "Each objective, how much of the error budget is left, and how fast it burns. At a burn rate of 1 a budget lasts exactly its "
+        "period. Needs the recording rules of alerts/. The name leads to its page.",
         ("PubsubErrorBudgetBurn", "PubsubProberRecordingsMissing"),
     )
     left = aggregate(recorded_series(REMAINING), SLO, "min")
     burning = aggregate(recorded_series(burn_rate_series(HOUR_S)), SLO, "group")
-    promised = f"{burning} * on (slo) group_left () {aggregate(OBJECTIVE, 'slo', 'max')}"
+    objective = f"{burning} * on (slo) group_left () {aggregate(OBJECTIVE, 'slo', 'max')}"
     columns = [
-        TableColumn("Objective", promised, SHARE, decimals=2),
+        TableColumn("Objective", objective, SHARE, decimals=2),
         TableColumn("Budget left", left, SHARE, BUDGET_LEFT, decimals=1),
         *(
             TableColumn(
@@ -173,7 +173,7 @@ def _objectives(thresholds: Thresholds) -> Panel:
             for name, window_s in BURNS.items()
         ),
     ]
-    headings = {"slo": "Promise", "target": "Target", "environment": "Environment", "region": "Region"}
+    headings = {"slo": "SLO", "target": "Target", "environment": "Environment", "region": "Region"}
     return table_panel(words, Look(SHARE, width=24, height=13), headings, columns, "${status_page:raw}/slos/${__value.text}")
 
 
@@ -206,7 +206,7 @@ def _burns(thresholds: Thresholds) -> Panel:
 def _verdicts() -> Panel:
     words = Words(
         "Verdicts by probe",
-        "How the runs of each probe ended: FAIL is a broken promise, UNKNOWN says nothing about the service. A gap: no run ended.",
+        "How the runs of each probe ended: FAIL is a violated guarantee, UNKNOWN says nothing about the service. A gap: no run ended.",
         ("PubsubProberVerdictsUnknown", "PubsubProberRunsMissing"),
     )
     by = f"{TARGET}, probe"
@@ -248,7 +248,7 @@ def _firing() -> Panel:
         "alertname": "Alert",
         "severity": "Severity",
         "owner": "Owner",
-        "slo": "Promise",
+        "slo": "SLO",
         "target": "Target",
         "environment": "Environment",
         "region": "Region",

@@ -12,7 +12,7 @@ from prober.alerting.catalogue import limits
 from prober.alerting.findings import OVERDUE, VIOLATED
 from prober.alerting.promql import PROCESS, aggregate, ratio
 from prober.core.findings import Kind
-from prober.core.kinds import Promise, breaking
+from prober.core.kinds import Guarantee, breaking
 from prober.sinks.metrics import families
 from prober.sinks.metrics.family import Family
 from prober.sinks.metrics.label_values import SkipReason
@@ -165,7 +165,7 @@ class CheckKind:
     name: str
     broken: str
     indicator: Indicator
-    promise: Promise
+    guarantee: Guarantee
     meaning: str
 
     @property
@@ -176,45 +176,45 @@ class CheckKind:
     @property
     def kinds(self) -> tuple[Kind, ...]:
         """The findings that say that it went wrong."""
-        return breaking(self.promise)
+        return breaking(self.guarantee)
 
     @property
     def runbooks(self) -> tuple[str, ...]:
         """The alert that says so."""
-        return (VIOLATED[self.promise][0] if self.promise in VIOLATED else OVERDUE,)
+        return (VIOLATED[self.guarantee][0] if self.guarantee in VIOLATED else OVERDUE,)
 
 
 ORDER: Final = CheckKind(
     "Order",
     "Messages out of order",
     Indicator.ORDER,
-    Promise.ORDER,
+    Guarantee.ORDER,
     "Messages of a key are first received in the order in which the service received them.",
 )
 REDELIVERED: Final = CheckKind(
     "Redelivery",
     "Incomplete redeliveries",
     Indicator.REDELIVERY,
-    Promise.REDELIVERY,
+    Guarantee.REDELIVERY,
     "A message that comes again brings all later ones of its key along, acknowledged or not.",
 )
 AFFINITY: Final = CheckKind(
     "Affinity",
     "Keys moved too early",
     Indicator.AFFINITY,
-    Promise.ONE_HOLDER,
+    Guarantee.ONE_HOLDER,
     "While messages of a key are outstanding, the key stays at one subscriber.",
 )
 COMPLETENESS: Final = CheckKind(
     "Completeness",
     "Messages late or lost",
     Indicator.COMPLETENESS,
-    Promise.LIVENESS,
+    Guarantee.LIVENESS,
     "What was confirmed is delivered by the deadline.",
 )
 CHECKS: Final = (ORDER, REDELIVERED, AFFINITY, COMPLETENESS)
-INTEGRITY_KINDS: Final = breaking(Promise.INTEGRITY)
-OVERLAP_KINDS: Final = breaking(Promise.ONE_OUTSTANDING)
+INTEGRITY_KINDS: Final = breaking(Guarantee.INTEGRITY)
+OVERLAP_KINDS: Final = breaking(Guarantee.ONE_OUTSTANDING)
 
 
 # --- coverage ----------------------------------------------------------------------------------------------------------------

@@ -22,9 +22,9 @@ _NOTHING_WRITTEN: Final[Mapping[str, Any]] = MappingProxyType({})
 
 def groups_by_file(objectives: Iterable[Objective], options: Options) -> Mapping[str, tuple[RuleGroup, ...]]:
     """All rules, by the name of their file."""
-    promises, late = tuple(objectives), late_kinds()
+    declared, late = tuple(objectives), late_kinds()
     return {
-        OBJECTIVES: (*objective_groups(promises), age_group(promises)),
+        OBJECTIVES: (*objective_groups(declared), age_group(declared)),
         SERVICE: (finding_group(options), *groups_of("service", options, late)),
         PROBER: groups_of("prober", options, late),
     }

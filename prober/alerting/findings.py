@@ -35,7 +35,7 @@ from prober.alerting.rules import (
     value_of,
 )
 from prober.core.findings import Kind, Status
-from prober.core.kinds import CAN_FAIL, KINDS, Promise, breaking
+from prober.core.kinds import CAN_FAIL, KINDS, Guarantee, breaking
 from prober.sinks.metrics import families
 from prober.sinks.metrics.family import PREFIX
 from prober.sinks.metrics.scopes import SUBSCRIPTION
@@ -53,25 +53,25 @@ RISING_MIN: Final = 0.05
 OLD_DEFAULT_S: Final = 60.0
 
 ON_SUBSCRIPTION: Final = f"on subscription {{{{ $labels.subscription }}}} of {ON_TARGET}"
-VIOLATED: Final[Mapping[Promise, tuple[str, Severity, str]]] = MappingProxyType(
+VIOLATED: Final[Mapping[Guarantee, tuple[str, Severity, str]]] = MappingProxyType(
     {
-        Promise.ORDER: ("PubsubOrderViolated", Severity.CRITICAL, "Messages of a key were received out of order."),
-        Promise.REDELIVERY: (
+        Guarantee.ORDER: ("PubsubOrderViolated", Severity.CRITICAL, "Messages of a key were received out of order."),
+        Guarantee.REDELIVERY: (
             "PubsubRedeliveryViolated",
             Severity.CRITICAL,
             "A redelivery left out messages that should have come again.",
         ),
-        Promise.INTEGRITY: (
+        Guarantee.INTEGRITY: (
             "PubsubIntegrityViolated",
             Severity.CRITICAL,
             "A message was delivered that was never published, was changed, or should not have been delivered.",
         ),
-        Promise.ONE_OUTSTANDING: (
+        Guarantee.ONE_OUTSTANDING: (
             "PubsubOverlapViolated",
             Severity.CRITICAL,
             "A batch or message of a key was sent before an earlier one had been acknowledged.",
         ),
-        Promise.ONE_HOLDER: (
+        Guarantee.ONE_HOLDER: (
             "PubsubAffinityViolated",
             Severity.INFO,
             "A key went to another subscriber while messages of it were outstanding.",
@@ -89,13 +89,13 @@ OVERDUE: Final = "PubsubDeliveryOverdue"
 def alerts_of(kind: Kind) -> tuple[str, ...]:
     """The names of the alerts that findings of a kind can fire."""
     meaning = KINDS[kind]
-    violated = (VIOLATED[meaning.promise][0],) if Status.VIOLATION in meaning.statuses else ()
+    violated = (VIOLATED[meaning.guarantee][0],) if Status.VIOLATION in meaning.statuses else ()
     return (*violated, *((OVERDUE,) if meaning.is_wait else ()))
 
 
 def finding_group(options: Options) -> RuleGroup:
     """The rules about proven findings, which are evaluated often."""
-    violated = (_violated(options, promise) for promise in VIOLATED)
+    violated = (_violated(options, guarantee) for guarantee in VIOLATED)
     return RuleGroup("pubsub-prober-findings", FINDINGS_INTERVAL_S, (_new_findings(options), *violated, _overdue(options)))
 
 
@@ -129,9 +129,9 @@ def _found(options: Options, **matchers: Matcher) -> str:
     return f"{aggregate(held, FOUND)} > 0"
 
 
-def _violated(options: Options, promise: Promise) -> AlertingRule:
-    name, severity, summary = VIOLATED[promise]
-    kinds = breaking(promise, {Status.VIOLATION})
+def _violated(options: Options, guarantee: Guarantee) -> AlertingRule:
+    name, severity, summary = VIOLATED[guarantee]
+    kinds = breaking(guarantee, {Status.VIOLATION})
     return _proven(
         name,
         _found(options, kind=kinds, status=Status.VIOLATION),
@@ -203,5 +203,7 @@ def late_kinds() -> dict[Severity, tuple[Kind, ...]]:
 
     The findings are up to a day old, so none of these alerts is a page. Kinds that are usual, although documented, are information.
     """
-    info = tuple(kind for kind in CAN_FAIL if KINDS[kind].promise in VIOLATED and VIOLATED[KINDS[kind].promise][1] is Severity.INFO)
+    info = tuple(
+        kind for kind in CAN_FAIL if KINDS[kind].guarantee in VIOLATED and VIOLATED[KINDS[kind].guarantee][1] is Severity.INFO
+    )
     return {Severity.WARNING: tuple(kind for kind in CAN_FAIL if kind not in info), Severity.INFO: info}

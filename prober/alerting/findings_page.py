@@ -7,7 +7,7 @@ from typing import Final
 
 from prober.alerting.findings import alerts_of
 from prober.core.findings import Kind, Status
-from prober.core.kinds import KINDS, Promise
+from prober.core.kinds import KINDS, Guarantee
 from prober.evidence.advice import ADVICE
 
 BEGINNING: Final = "<!-- what follows is made by `make generate`; do not change it by hand -->\n"
@@ -24,10 +24,10 @@ def with_tables(page: str) -> str:
 
 
 def _sections() -> Iterator[str]:
-    for promise in Promise:
-        kinds = [kind for kind, meaning in KINDS.items() if meaning.promise is promise]
+    for guarantee in Guarantee:
+        kinds = [kind for kind, meaning in KINDS.items() if meaning.guarantee is guarantee]
         rows = ["| kind | what happened | look at first | alert |", "|---|---|---|---|", *map(_row, kinds)]
-        yield f"## {promise.capitalize()}: {promise.sentence}"
+        yield f"## {guarantee.capitalize()}: {guarantee.sentence}"
         yield "\n".join(rows)
 
 

@@ -180,7 +180,7 @@ def _burn(objective: Objective, urgency: Urgency, alerts: Sequence[BurnAlert]) -
             "The error budget of an objective is burning too fast.",
             f'{{{{ $value | printf "%.1f" }}}} times the allowed rate over {" or ".join(prom_duration(one.long_s) for one in alerts)}',
         ),
-        f"{_promise(objective)} On {ON_TARGET} the error budget burns "
+        f"{_sentence_of(objective)} On {ON_TARGET} the error budget burns "
         f'{{{{ $value | printf "%.1f" }}}} times as fast as the objective allows: {", or ".join(reasons)}.',
         _DASHBOARDS[objective.indicator],
         BY,
@@ -212,7 +212,7 @@ def _exhausted(objective: Objective) -> AlertingRule:
         Severity.WARNING,
         Owner.SERVICE,
         Summary("The error budget of an objective is spent.", SHARE),
-        f"{_promise(objective)} On {ON_TARGET} {{{{ $value | humanizePercentage }}}} of the error budget of "
+        f"{_sentence_of(objective)} On {ON_TARGET} {{{{ $value | humanizePercentage }}}} of the error budget of "
         f"{prom_duration(objective.window_s)} is spent.",
         Dashboard.OVERVIEW,
         BY,
@@ -226,7 +226,7 @@ def _labels(objective: Objective) -> dict[str, str]:
     return dict(objective.labels) | {"slo": objective.name, "evidence": str(AlertBasis.MEASUREMENT)}
 
 
-def _promise(objective: Objective) -> str:
+def _sentence_of(objective: Objective) -> str:
     meaning = MEANINGS[objective.indicator]
     limit = f" than {prom_number(objective.threshold_s)} s" if objective.threshold_s is not None else ""
     share = f"{percent(objective.target)} over {prom_duration(objective.window_s)}"

@@ -39,7 +39,7 @@ def probes(config: Annotated[str | None, typer.Option(metavar="FILE", help="The 
     settings = load(config, os.environ, opens_store=False)
     instances = {instance.probe: instance for target in reversed(settings.targets) for instance in instances_of(target)}
     for known in PROBES.values():
-        print(f"{known.name}\n    {known.promise}")
+        print(f"{known.name}\n    {known.guarantee}")
         if (instance := instances.get(ProbeName(known.name))) is not None:
             print(
                 power_as_text(known.opportunities(instance.workload), instance.settings.schedule.longest_gap.total_seconds()),
@@ -54,7 +54,7 @@ def probes(config: Annotated[str | None, typer.Option(metavar="FILE", help="The 
     every = [instance for target in settings.targets for instance in instances_of(target)]
     observed = [instance for instance in every if instance.foreign_topic]
     for instance in observed:
-        print(f"{instance.name}\n    {instance.experiment.promise}")
+        print(f"{instance.name}\n    {instance.experiment.guarantee}")
         print(f"    what it costs depends on your traffic: all that {instance.foreign_topic} gets meanwhile is delivered once more")
     beside = "; what is observed comes on top" if observed else ""
     print(

@@ -54,7 +54,8 @@ def export(  # noqa: PLR0913, PLR0917  # every option is a parameter
     numbers_follow_publishing: Annotated[
         bool,
         typer.Option(
-            "--numbers-follow-publishing", help="Promise: publishers publish in the order of numbers. Needed without publish times."
+            "--numbers-follow-publishing",
+            help="Guarantee: publishers publish in the order of numbers. Needed without publish times.",
         ),
     ] = False,
     clock_error: Annotated[

@@ -97,4 +97,4 @@ def _about_probe(name: str) -> str:
     if name not in DECLARED:
         known = [*COMMANDS, *TOPICS, *KINDS, *CATALOGUE, *DECLARED]
         raise ConfigError(no_such("topic", name, known, f"`{PROGRAM} help` lists them"))
-    return f"The probe {name}: {DECLARED[name].promise}\nPower and cost: {PROGRAM} probes. More: docs/probes/{name}.md"
+    return f"The probe {name}: {DECLARED[name].guarantee}\nPower and cost: {PROGRAM} probes. More: docs/probes/{name}.md"

@@ -39,7 +39,7 @@ COMMANDS: Final = {
     "compare": ("compare:compare", "Compare two targets: is one no worse?"),
     "embedded": ("embedded:embedded", "Run the embedded Pub/Sub server alone."),
     "faults": ("commands:faults", "Explain the faults that the server can inject."),
-    "probes": ("commands:probes", "List the probes: promise, power, cost."),
+    "probes": ("commands:probes", "List the probes: guarantee, power, cost."),
     "slos": ("commands:slos", "List the objectives and what each counts."),
     "alerts": ("commands:alerts", "Write the rules for Prometheus."),
     "api": ("api:api", "Serve the API and the status page alone."),

@@ -62,7 +62,7 @@ def next_steps(program: str) -> str:
     return f"""
 
 The first verdicts come after some seconds, that of each probe within a minute or so. What to try next, after Ctrl-C:
-  see a broken promise:  {FAULTS_VARIABLE}='["{A_FAULT}"]' {program} run
+  see a violated guarantee:  {FAULTS_VARIABLE}='["{A_FAULT}"]' {program} run
   see all the faults:    {program} faults
   probe an emulator:     PUBSUB_EMULATOR_HOST=127.0.0.1:8085 {program} check
 """

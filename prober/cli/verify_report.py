@@ -151,7 +151,7 @@ def _more(unshown: Sequence[RecordedFinding], omitted: int, wall: float | None) 
         (kind, status), keys = unshown[0].sort, len({made.finding.key for made in unshown})
         last = _when(unshown[-1].finding.t, wall)
         yield f"  and {len(unshown):,} more {kind} ({status}), on {number_of(keys, 'key')}, the last at {last}"
-        yield f"    all about the promise that {KINDS[kind].promise.sentence}; --all prints each"
+        yield f"    all about the guarantee that {KINDS[kind].guarantee.sentence}; --all prints each"
     if omitted:
         yield f"  and {omitted:,} more of that kind, which are only counted"
 

@@ -123,7 +123,7 @@ def read_ratio(value: object) -> object:
     raise ValueError(f"{value!r} is not a share: write 99.9% or 0.999")
 
 
-def _promisable(value: float) -> float:
+def _attainable(value: float) -> float:
     if not 0.0 < value < 1.0:
         raise ValueError(f"must be more than 0 and less than 1, not {value:g}: write 99.9% or 0.999")
     return value
@@ -238,7 +238,7 @@ Milliseconds = Annotated[Positive, needs_unit("ms"), _WITH_UNIT]
 Size = Annotated[
     int, BeforeValidator(read_size), PlainSerializer(write_size, when_used="json"), Written("bytes: `10GiB`, `512MB`, or a number")
 ]
-Share = Annotated[float, BeforeValidator(read_ratio), AfterValidator(_promisable), Written("`99.9%` or `0.999`")]
+Share = Annotated[float, BeforeValidator(read_ratio), AfterValidator(_attainable), Written("`99.9%` or `0.999`")]
 Cronline = Annotated[
     InstanceOf[Cron],
     BeforeValidator(_cron),

@@ -198,8 +198,10 @@ def rate_problems(target: TargetSettings, at: Path, slos: Mapping[str, Slo]) -> 
         if fed.rate_per_s < needed:
             lacking.setdefault((probe_name, slo.indicator in DECLARED[probe_name].feeds, fed), {})[name] = needed
     for (probe_name, _, fed), needs in lacking.items():
-        promises = ", ".join(f"slos.{name} ({_promise(slos[name])} needs {_per_hour(needed)})" for name, needed in needs.items())
-        yield Problem((*at, "probes", str(probe_name)), _too_few(fed, max(needs.values()), promises))
+        objectives = ", ".join(
+            f"slos.{name} ({_objective_of(slos[name])} needs {_per_hour(needed)})" for name, needed in needs.items()
+        )
+        yield Problem((*at, "probes", str(probe_name)), _too_few(fed, max(needs.values()), objectives))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,14 +224,14 @@ class _Fed:
         return self.count / self.every_s
 
 
-def _promise(slo: Slo) -> str:
+def _objective_of(slo: Slo) -> str:
     return f"{slo.objective * 100:.8g}% over {write_duration(slo.window)}"
 
 
-def _too_few(fed: _Fed, needed: float, promises: str) -> str:
+def _too_few(fed: _Fed, needed: float, objectives: str) -> str:
     counted = f"{floor(fed.rate_per_s * HOUR_S * 10) / 10:,}".removesuffix(".0")
     return (
-        f"counts {counted} {_PLURALS[fed.unit]} an hour, so few that one bad one would fire an alert of {promises}. "
+        f"counts {counted} {_PLURALS[fed.unit]} an hour, so few that one bad one would fire an alert of {objectives}. "
         f"{_remedy(fed, needed)}, or lower the objective, or leave it out (NAME: false)"
     )
 

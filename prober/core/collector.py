@@ -216,7 +216,7 @@ class FindingsCollector:
         """The reasons of a finding: a doubt first, or last what rules out the explanations that are the same for all findings."""
         if doubt:
             reasons = doubt, *(one for one in reasons if one != doubt)
-        elif KINDS[kind].promise in WITHIN_A_REGION:
+        elif KINDS[kind].guarantee in WITHIN_A_REGION:
             reasons = *reasons, ONE_REGION
         return tuple(one[:REASON_LENGTH_MAX] for one in reasons[:REASONS_MAX])
 
@@ -230,7 +230,7 @@ class FindingsCollector:
         doubt: str,
         reasons: Sequence[str] = (),
     ) -> None:
-        if not self.key and KINDS[kind].promise in WITHIN_A_REGION:
+        if not self.key and KINDS[kind].guarantee in WITHIN_A_REGION:
             return  # messages without an ordering key have no order (docs/model.md, section 11)
         numbers = set(witnesses)
         numbers.discard(0)

@@ -16,7 +16,7 @@ from typing import Final
 from prober.core.findings import FAILING, Kind, Status
 
 
-class Promise(StrEnum):
+class Guarantee(StrEnum):
     """What Pub/Sub guarantees about ordering keys."""
 
     ORDER = "order"
@@ -29,16 +29,16 @@ class Promise(StrEnum):
     @property
     def sentence(self) -> str:
         """The guarantee in words, without a full stop."""
-        return _PROMISES[self]
+        return _GUARANTEES[self]
 
 
-_PROMISES: Final = {
-    Promise.ORDER: "messages are received in the order in which the service received them",
-    Promise.REDELIVERY: "a redelivered message brings all later ones with it, acknowledged or not",
-    Promise.ONE_HOLDER: "outstanding messages keep their key at one subscriber",
-    Promise.ONE_OUTSTANDING: "by pull one batch of a key is outstanding at a time, by push one message",
-    Promise.LIVENESS: "every message arrives",
-    Promise.INTEGRITY: "what is delivered was published, unchanged, once",
+_GUARANTEES: Final = {
+    Guarantee.ORDER: "messages are received in the order in which the service received them",
+    Guarantee.REDELIVERY: "a redelivered message brings all later ones with it, acknowledged or not",
+    Guarantee.ONE_HOLDER: "outstanding messages keep their key at one subscriber",
+    Guarantee.ONE_OUTSTANDING: "by pull one batch of a key is outstanding at a time, by push one message",
+    Guarantee.LIVENESS: "every message arrives",
+    Guarantee.INTEGRITY: "what is delivered was published, unchanged, once",
 }
 
 
@@ -46,7 +46,7 @@ _PROMISES: Final = {
 class KindMeaning:
     """What a kind of finding means.
 
-    promise      the guarantee that it is about.
+    guarantee      the guarantee that it is about.
     happened     what was observed, without its circumstances.
     broken       the violated guarantee, as the sentence which ends its explanation; empty: none that needs words. For kinds in `USUAL` the
                  usual behaviour, which is no guarantee.
@@ -56,7 +56,7 @@ class KindMeaning:
     indicator    what it makes a counted thing bad for: the name of an `slo.indicators.Indicator`; empty: nothing that is counted.
     """
 
-    promise: Promise
+    guarantee: Guarantee
     happened: str
     broken: str
     statuses: tuple[Status, ...]
@@ -74,7 +74,7 @@ class KindMeaning:
         return not statuses.isdisjoint(self.statuses)
 
 
-WITHIN_A_REGION: Final = frozenset({Promise.ORDER, Promise.REDELIVERY, Promise.ONE_HOLDER, Promise.ONE_OUTSTANDING})
+WITHIN_A_REGION: Final = frozenset({Guarantee.ORDER, Guarantee.REDELIVERY, Guarantee.ONE_HOLDER, Guarantee.ONE_OUTSTANDING})
 """The guarantees that hold among the messages of one publishing region."""
 
 _PROVEN: Final = (Status.VIOLATION, Status.INDETERMINATE)
@@ -91,17 +91,21 @@ _ARRIVES: Final = "An accepted message must be delivered."
 KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
     {
         Kind.ORDER_GAP: KindMeaning(
-            Promise.ORDER,
+            Guarantee.ORDER,
             "a message was received although an earlier, confirmed one had not been",
             _IN_ORDER,
             _PROVEN,
             indicator="order",
         ),
         Kind.ORDER_INVERSION: KindMeaning(
-            Promise.ORDER, "a message was first received after one that was published later", _IN_ORDER, _PROVEN, indicator="order"
+            Guarantee.ORDER,
+            "a message was first received after one that was published later",
+            _IN_ORDER,
+            _PROVEN,
+            indicator="order",
         ),
         Kind.REALTIME_INVERSION: KindMeaning(
-            Promise.ORDER,
+            Guarantee.ORDER,
             "a message was first received after one whose publish began only after its own had been confirmed",
             _IN_ORDER,
             _PROVEN,
@@ -109,27 +113,27 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
             indicator="order",
         ),
         Kind.ORDER_DIVERGENCE: KindMeaning(
-            Promise.ORDER,
+            Guarantee.ORDER,
             "two subscriptions of one topic saw different orders",
             "All ordered subscriptions of a topic must see the same order.",
             _PROVEN,
             indicator="order",
         ),
         Kind.DELIVERED_OUT_OF_ORDER: KindMeaning(
-            Promise.ORDER,
+            Guarantee.ORDER,
             "a message was first received after one with a higher number, although its publish time is earlier",
             _IN_ORDER,
             _PROVEN,
             ("publish_time_error_s", "republish_max_s"),
         ),
         Kind.PUBLISHED_OUT_OF_ORDER: KindMeaning(
-            Promise.ORDER,
+            Guarantee.ORDER,
             "a publisher's messages reached the service in another order than their numbers, and were delivered as they were stored",
             "",
             _INFO,
         ),
         Kind.REDELIVERY_SKIP: KindMeaning(
-            Promise.REDELIVERY,
+            Guarantee.REDELIVERY,
             "a delivery passed over messages that should have come (again) before it",
             _ALL_AGAIN,
             _PROVEN,
@@ -138,7 +142,7 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
             indicator="redelivery",
         ),
         Kind.PULL_BATCH_ORDER: KindMeaning(
-            Promise.REDELIVERY,
+            Guarantee.REDELIVERY,
             "inside one pull response the messages of a key are not consecutive",
             "The messages of a key inside one response must be consecutive.",
             _PROVEN,
@@ -146,7 +150,7 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
             indicator="redelivery",
         ),
         Kind.PUSH_ADVANCE_PAST_NACK: KindMeaning(
-            Promise.REDELIVERY,
+            Guarantee.REDELIVERY,
             "after a failed push of a message the next request was for a later one",
             "After a failed push the next request must be for the same message or an earlier one.",
             _PROVEN,
@@ -154,7 +158,7 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
             indicator="redelivery",
         ),
         Kind.REDELIVERY_STALL: KindMeaning(
-            Promise.REDELIVERY,
+            Guarantee.REDELIVERY,
             "a redelivery began and never came as far as before",
             _ALL_AGAIN,
             _WAIT,
@@ -163,7 +167,7 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
             indicator="redelivery",
         ),
         Kind.AFFINITY_SPLIT: KindMeaning(
-            Promise.ONE_HOLDER,
+            Guarantee.ONE_HOLDER,
             "streaming pull: a message went to one subscriber while another certainly held an earlier one",
             "While messages of a key are outstanding, the key usually stays where they are: Google documents that, and does not "
             "guarantee it.",
@@ -172,22 +176,22 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
             indicator="affinity",
         ),
         Kind.PULL_OVERLAP: KindMeaning(
-            Promise.ONE_OUTSTANDING,
+            Guarantee.ONE_OUTSTANDING,
             "a pull response before an earlier one of its key had been acknowledged: both were outstanding, or came in the wrong order",
             "Only one batch of messages of a key may be outstanding at a time.",
             _PROVEN,
             _HOLD,
         ),
         Kind.PUSH_OVERLAP: KindMeaning(
-            Promise.ONE_OUTSTANDING,
+            Guarantee.ONE_OUTSTANDING,
             "a push request before an earlier message of its key had been acknowledged: both were open, or came in the wrong order",
             "Only one message of a key may be outstanding at a time.",
             _PROVEN,
             _HOLD,
         ),
-        Kind.AFFINITY_MOVE: KindMeaning(Promise.ONE_HOLDER, "the key moved while nothing was outstanding", "", _INFO),
+        Kind.AFFINITY_MOVE: KindMeaning(Guarantee.ONE_HOLDER, "the key moved while nothing was outstanding", "", _INFO),
         Kind.STUCK: KindMeaning(
-            Promise.LIVENESS,
+            Guarantee.LIVENESS,
             "a confirmed message was not delivered, and its key stood still, for `delivery_deadline_s`",
             _ARRIVES,
             _WAIT,
@@ -195,7 +199,7 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
             indicator="completeness",
         ),
         Kind.LOST_OVERTAKEN: KindMeaning(
-            Promise.LIVENESS,
+            Guarantee.LIVENESS,
             "a message that others overtook was not delivered for `delivery_deadline_s`",
             _ARRIVES,
             _WAIT,
@@ -203,49 +207,49 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
             indicator="completeness",
         ),
         Kind.UNACKED_STALL: KindMeaning(
-            Promise.LIVENESS,
+            Guarantee.LIVENESS,
             "a message that was nacked, or whose lease ended, did not come again for `unacked_deadline_s`",
             "A message that is not acknowledged must be delivered again.",
             _WAIT,
             ("ack_deadline_s", "unacked_deadline_s"),
             indicator="redelivery",
         ),
-        Kind.PHANTOM: KindMeaning(Promise.INTEGRITY, "a message was delivered that was never published", "", _PROVEN),
+        Kind.PHANTOM: KindMeaning(Guarantee.INTEGRITY, "a message was delivered that was never published", "", _PROVEN),
         Kind.GHOST: KindMeaning(
-            Promise.INTEGRITY, "a message was delivered although every attempt to publish it had failed for certain", "", _PROVEN
+            Guarantee.INTEGRITY, "a message was delivered although every attempt to publish it had failed for certain", "", _PROVEN
         ),
         Kind.ID_CONFLICT: KindMeaning(
-            Promise.INTEGRITY,
+            Guarantee.INTEGRITY,
             "one message id stood for two messages, or content or key were not what was published",
             "",
             _PROVEN,
         ),
-        Kind.FILTER_LEAK: KindMeaning(Promise.INTEGRITY, "the subscription's filter excludes the message", "", _PROVEN),
+        Kind.FILTER_LEAK: KindMeaning(Guarantee.INTEGRITY, "the subscription's filter excludes the message", "", _PROVEN),
         Kind.EOD_REDELIVERY_AFTER_ACK: KindMeaning(
-            Promise.INTEGRITY,
+            Guarantee.INTEGRITY,
             "exactly-once delivery: a message came again after its acknowledgement was confirmed",
             "With exactly-once delivery a confirmed acknowledgement is final.",
             _PROVEN,
             _DELAY,
         ),
         Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: KindMeaning(
-            Promise.INTEGRITY,
+            Guarantee.INTEGRITY,
             "exactly-once delivery: a message came again while a subscriber certainly still held it",
             "With exactly-once delivery a message must not come again while it is outstanding.",
             _PROVEN,
             _HOLD,
         ),
         Kind.PUBLISHER_DUP: KindMeaning(
-            Promise.INTEGRITY, "a further record of a message", "", (Status.INFO, Status.VIOLATION, Status.INDETERMINATE)
+            Guarantee.INTEGRITY, "a further record of a message", "", (Status.INFO, Status.VIOLATION, Status.INDETERMINATE)
         ),
         Kind.LATE_DUP: KindMeaning(
-            Promise.INTEGRITY,
+            Guarantee.INTEGRITY,
             "a further record of a message, after later messages",
             "",
             (Status.INFO, Status.VIOLATION, Status.INDETERMINATE),
         ),
         Kind.SERVICE_DUP: KindMeaning(
-            Promise.INTEGRITY,
+            Guarantee.INTEGRITY,
             "a message id came with another publish time, so the service stored the message twice",
             "",
             _INFO,
@@ -281,18 +285,18 @@ _SYMPTOMS: Final = {
     Symptom.OUTAGE: "The target cannot be reached",
 }
 _SYMPTOM_OF: Final = {
-    Promise.ORDER: Symptom.ORDER,
-    Promise.REDELIVERY: Symptom.REDELIVERY,
-    Promise.ONE_HOLDER: Symptom.AFFINITY,
-    Promise.ONE_OUTSTANDING: Symptom.OVERLAP,
-    Promise.LIVENESS: Symptom.LOSS,
-    Promise.INTEGRITY: Symptom.INTEGRITY,
+    Guarantee.ORDER: Symptom.ORDER,
+    Guarantee.REDELIVERY: Symptom.REDELIVERY,
+    Guarantee.ONE_HOLDER: Symptom.AFFINITY,
+    Guarantee.ONE_OUTSTANDING: Symptom.OVERLAP,
+    Guarantee.LIVENESS: Symptom.LOSS,
+    Guarantee.INTEGRITY: Symptom.INTEGRITY,
 }
 
 
 def symptom_of(kind: Kind) -> Symptom:
     """The symptom under which findings of a kind are grouped."""
-    return _SYMPTOM_OF[KINDS[kind].promise]
+    return _SYMPTOM_OF[KINDS[kind].guarantee]
 
 
 USUAL: Final = frozenset({Kind.AFFINITY_SPLIT})
@@ -315,12 +319,12 @@ def kinds_about(indicator: str) -> frozenset[Kind]:
     return frozenset(kind for kind, meaning in KINDS.items() if meaning.indicator == indicator)
 
 
-def breaking(promise: Promise, statuses: Set[Status] = FAILING) -> tuple[Kind, ...]:
+def breaking(guarantee: Guarantee, statuses: Set[Status] = FAILING) -> tuple[Kind, ...]:
     """The kinds about a guarantee that can have one of these statuses.
 
     By default those that can fail a run.
     """
-    return tuple(kind for kind, one in KINDS.items() if one.promise is promise and one.can_be(statuses))
+    return tuple(kind for kind, one in KINDS.items() if one.guarantee is guarantee and one.can_be(statuses))
 
 
 CAN_FAIL: Final = tuple(kind for kind, one in KINDS.items() if one.can_be(FAILING))

@@ -182,12 +182,12 @@ class Opportunities:
             self._count_push_again(one, before)
         over = before.session is not one.session and before.t < one.session.opened_t
         since_t, self._begun_t = self._begun_t, one.t
-        promised = not over and position < log.frontier and self._is_promised(one)
-        self._begun = one if promised else None
-        if promised:
+        guaranteed = not over and position < log.frontier and self._is_guaranteed(one)
+        self._begun = one if guaranteed else None
+        if guaranteed:
             self._acked = self._passes_acked(one, position, since_t)
 
-    def _is_promised(self, one: Delivery) -> bool:
+    def _is_guaranteed(self, one: Delivery) -> bool:
         """Whether nothing but the service itself decides what comes next."""
         key = self._key
         if key.rules.dead_letter_max_attempts or not key.rules.redelivery_promised or one.t <= key.collector.grace_until_t:
@@ -227,7 +227,7 @@ class Opportunities:
         """
         lane, key = self._lane, self._key
         failed = before.nacked_t <= one.t and not lane.log.flagged(lane.now.before_position, ACKED | REMOVED)
-        key.counts.opportunities_push_failed += failed and bool(lane.pending) and self._is_promised(one)
+        key.counts.opportunities_push_failed += failed and bool(lane.pending) and self._is_guaranteed(one)
 
     # --- holders: 7 ----------------------------------------------------------------------------------------------------------
 

@@ -111,7 +111,7 @@ class Rules:
 
     def depends_on_region(self, kind: Kind) -> bool:
         """Whether a finding of a kind has a legal explanation: its messages were published in several regions."""
-        return self.several_regions and KINDS[kind].promise in WITHIN_A_REGION
+        return self.several_regions and KINDS[kind].guarantee in WITHIN_A_REGION
 
 
 _RESPONSE = ("ack_deadline_s", "ack_lag_max_s", "delivery_delay_max_s")

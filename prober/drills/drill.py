@@ -214,7 +214,7 @@ class Drill:
         """The first step: whether what was announced was found, and nothing else."""
         name, announced, undecided = StepName.FINDING, self._plan.announced, f"the run is undecided: {result.reason}"
         if exercise.astray:
-            where = "where nothing was planted" if announced else "although no promise was broken"
+            where = "where nothing was planted" if announced else "although no guarantee was violated"
             return Step(name, Verdict.FAIL, note=f"{', '.join(sorted(exercise.astray))} was found {where}")
         if self._plan.fault is not None and exercise.struck_t is None:
             return Step(name, Verdict.UNKNOWN, note="the fault never struck")
@@ -229,7 +229,7 @@ class Drill:
     def _quiet(self, exercise: Exercise, result: RunResult, undecided: str) -> Step:
         if exercise.found:
             kinds = ", ".join(sorted(exercise.found))
-            return Step(StepName.FINDING, Verdict.FAIL, note=f"{kinds} was found although no promise was broken")
+            return Step(StepName.FINDING, Verdict.FAIL, note=f"{kinds} was found although no guarantee was violated")
         if result.verdict is Verdict.UNKNOWN:
             return Step(StepName.FINDING, Verdict.UNKNOWN, note=undecided)
         return Step(StepName.FINDING, Verdict.PASS)
@@ -391,7 +391,7 @@ async def stayed_away(name: StepName, sighting: Sighting, drill: str, patience: 
     while True:
         try:
             if await sighting.sees(drill) is not None:
-                return Step(name, Verdict.FAIL, patience.clock() - since_t, "came although no promise was broken")
+                return Step(name, Verdict.FAIL, patience.clock() - since_t, "came although no guarantee was violated")
         except NoAnswer as error:
             trouble = str(error)
         if patience.clock() >= give_up_t:

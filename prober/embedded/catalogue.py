@@ -356,9 +356,9 @@ def _described(description: Description) -> list[str]:
     if description.findings:
         lines.append(f"    found as: {', '.join(description.findings)} (at least one)")
     elif description.benign:
-        lines.append("    benign: it breaks no promise and must not be found")
+        lines.append("    benign: it violates no guarantee and must not be found")
     else:
-        lines.append("    breaks no promise of order, costs availability or time")
+        lines.append("    violates no guarantee of order, costs availability or time")
     if description.exactly_once:
         lines.append(f"    with exactly-once delivery found as: {', '.join(description.exactly_once)} (at least one)")
     if description.shows:

@@ -29,10 +29,10 @@ ADVICE: Final[Mapping[Kind, str]] = MappingProxyType(
     {
         Kind.ORDER_GAP: (
             "Does the missing message come later (`ORDER_INVERSION`) or never (`LOST_OVERTAKEN`)? Do publishers in several regions use "
-            "the key? The service promises order within one region."
+            "the key? The service guarantees order within one region."
         ),
         Kind.ORDER_INVERSION: (
-            "Do publishers in several regions use the key? The service promises order within one region. With a client library, compare "
+            "Do publishers in several regions use the key? The service guarantees order within one region. With a client library, compare "
             "with what arrives at the wire."
         ),
         Kind.REALTIME_INVERSION: "If there are several recorders, look at the clock error between them (`clock_error_s`).",
@@ -42,7 +42,7 @@ ADVICE: Final[Mapping[Kind, str]] = MappingProxyType(
             "record decides it: see docs/probes/observe.md."
         ),
         Kind.PUBLISHED_OUT_OF_ORDER: (
-            "Pub/Sub kept its promise: look at the publisher. Do two writers share the numbering? Does it publish the next message "
+            "Pub/Sub kept its guarantee: look at the publisher. Do two writers share the numbering? Does it publish the next message "
             "before the last one is confirmed, without a client that keeps the order, or go on after a publish that failed?"
         ),
         Kind.REDELIVERY_SKIP: (

@@ -36,7 +36,7 @@ from prober.core.events import (
     PublishInvoked,
 )
 from prober.core.findings import Finding, Kind, Status
-from prober.core.kinds import KINDS, Promise
+from prober.core.kinds import KINDS, Guarantee
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
 from prober.evidence.identity import Identity, grounds_of, identity_of
@@ -273,7 +273,7 @@ def _asked_for(events: Sequence[Numbered], best: Sequence[Numbered], trial: _Tri
     belongs to that and to what the finding names, then what belongs to the rest.
     """
     needed, kind = {number for number, _ in best}, trial.wanted.kind
-    redelivered = redelivery_of(events, trial.wanted) if KINDS[kind].promise is Promise.REDELIVERY else []
+    redelivered = redelivery_of(events, trial.wanted) if KINDS[kind].guarantee is Guarantee.REDELIVERY else []
     wanted = {number: event for number, event in redelivered if number not in needed}
     named = [*redelivered, *(one for one in best if trial.is_about(*one))]
     if trial.rules.mode is Mode.STREAMING:

@@ -198,7 +198,7 @@ def opportunities(workload: Workload) -> dict[str, int]:
 
 PROBE = Experiment(
     name="affinity",
-    promise="While messages of a key are outstanding, the key stays at one subscriber.",
+    guarantee="While messages of a key are outstanding, the key stays at one subscriber.",
     act=act,
     workload=Workload(keys=20, bursts=8, burst_messages=10, subscribers=4, ack_after_s=0.2),
     least={"subscribers": 2},

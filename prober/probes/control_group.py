@@ -179,7 +179,7 @@ def traffic(workload: Workload) -> Traffic:
 
 PROBE = Experiment(
     name="control_group",
-    promise="Order holds; what it costs and what it buys is measured against a twin subscription without ordering.",
+    guarantee="Order holds; what it costs and what it buys is measured against a twin subscription without ordering.",
     act=act,
     workload=Workload(keys=8, bursts=5, burst_messages=8, subscribers=2, ack_after_s=0.2),
     interval_s=300.0,

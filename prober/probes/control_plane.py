@@ -95,7 +95,7 @@ async def _switch_ordering_on(context: ProbeContext, spare: str) -> None:
 
 PROBE = Experiment(
     name="control_plane",
-    promise="Administration calls end within seconds, and every message published once a subscription exists is delivered.",
+    guarantee="Administration calls end within seconds, and every message published once a subscription exists is delivered.",
     act=act,
     workload=Workload(keys=10, bursts=2, burst_messages=15, subscribers=2),
     interval_s=300.0,

@@ -160,7 +160,7 @@ def opportunities(workload: Workload) -> dict[str, int]:
 
 PROBE = Experiment(
     name="dead_letter",
-    promise="A message that is refused again and again goes to the dead-letter topic, and its key moves on.",
+    guarantee="A message that is refused again and again goes to the dead-letter topic, and its key moves on.",
     act=act,
     workload=Workload(keys=10, bursts=11, burst_messages=2, subscribers=2),
     interval_s=120.0,

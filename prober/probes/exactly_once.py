@@ -253,7 +253,7 @@ def opportunities(workload: Workload) -> dict[str, int]:
 
 PROBE = Experiment(
     name="exactly_once",
-    promise="With exactly-once delivery a confirmed acknowledgement is final, and what is outstanding does not come again.",
+    guarantee="With exactly-once delivery a confirmed acknowledgement is final, and what is outstanding does not come again.",
     act=act,
     workload=Workload(keys=8, bursts=3, burst_messages=8, subscribers=2),
     interval_s=120.0,

@@ -187,7 +187,7 @@ class SubscriptionPlan:
 class Experiment:
     """What one probe does.
 
-    promise        the guarantee under test, in one sentence.
+    guarantee        the guarantee under test, in one sentence.
     act            does it: publishes and consumes through its context, and returns when publishing is over.
     workload       how much a run does by default; of `bursts` and `ack_after_s` always.
     interval_s     from the start of one run to that of the next, by default; `ack_deadline_s` is that of its subscriptions.
@@ -214,7 +214,7 @@ class Experiment:
     """
 
     name: str
-    promise: str
+    guarantee: str
     act: Callable[[ProbeContext, Workload], Awaitable[None]]
     workload: Workload = field(default_factory=Workload)
     interval_s: float = 60.0

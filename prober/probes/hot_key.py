@@ -190,7 +190,7 @@ def rate_problem(workload: Workload) -> str:
 
 PROBE = Experiment(
     name="hot_key",
-    promise="Order holds on a key of up to 1 MB/s and while a backlog drains; where the backlog begins is measured.",
+    guarantee="Order holds on a key of up to 1 MB/s and while a backlog drains; where the backlog begins is measured.",
     act=act,
     workload=Workload(keys=1, bursts=11, burst_messages=100, rate=100.0, sizes=(9_500,), subscribers=1),
     interval_s=3600.0,

@@ -279,7 +279,7 @@ def traffic(workload: Workload) -> Traffic:
 
 PROBE = Experiment(
     name="isolation",
-    promise="A key that is not acknowledged, or slowly, or another subscription does not hold up others: measured, since it may.",
+    guarantee="A key that is not acknowledged, or slowly, or another subscription does not hold up others: measured, since it may.",
     act=act,
     workload=Workload(keys=9, bursts=42, burst_messages=2, subscribers=2, ack_after_s=0.5, processing_s=1.5),
     interval_s=300.0,

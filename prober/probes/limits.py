@@ -91,7 +91,7 @@ def key_of(number: int) -> str:
 
 PROBE = Experiment(
     name="limits",
-    promise="Ordering keys of 1 to 1,024 bytes keep their order; longer ones, and two in one request, are refused.",
+    guarantee="Ordering keys of 1 to 1,024 bytes keep their order; longer ones, and two in one request, are refused.",
     act=act,
     workload=Workload(keys=len(EDGES), bursts=2, burst_messages=30, subscribers=2),
     interval_s=600.0,

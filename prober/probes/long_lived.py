@@ -106,7 +106,7 @@ async def _hand_over(context: ProbeContext, keys: Sequence[str], workload: Workl
 
 PROBE = Experiment(
     name="long_lived",
-    promise="Order holds on keys that live for days, also of messages that waited while nobody subscribed.",
+    guarantee="Order holds on keys that live for days, also of messages that waited while nobody subscribed.",
     act=act,
     workload=Workload(keys=10, bursts=3, burst_messages=10, subscribers=2),
     interval_s=300.0,

@@ -216,7 +216,7 @@ async def _without_stream(context: ProbeContext, workload: Workload) -> None:
 
 PROBE = Experiment(
     name=NAME,
-    promise="A stream that others publish is received in order, as far as that can be proven without their record.",
+    guarantee="A stream that others publish is received in order, as far as that can be proven without their record.",
     act=_without_stream,  # `observing` replaces it
     workload=Workload(keys=1, bursts=0, burst_messages=1, subscribers=1),
     interval_s=300.0,

@@ -74,7 +74,7 @@ def opportunities(workload: Workload) -> dict[str, int]:
 
 PROBE = Experiment(
     name="ordering",
-    promise="Messages of a key are received in the order in which the service received them, and all messages are received.",
+    guarantee="Messages of a key are received in the order in which the service received them, and all messages are received.",
     act=act,
     workload=Workload(keys=10, bursts=5, burst_messages=20, rate=500.0, subscribers=3),
     interval_s=10.0,

@@ -137,7 +137,7 @@ def opportunities(workload: Workload) -> dict[str, int]:
 
 PROBE = Experiment(
     name="publish",
-    promise="What a publisher hands over comes in that order whatever becomes of its requests, and two subscriptions see one order.",
+    guarantee="What a publisher hands over comes in that order whatever becomes of its requests, and two subscriptions see one order.",
     act=act,
     workload=Workload(keys=8, bursts=20, burst_messages=3, subscribers=1),
     least={"messages": 2},

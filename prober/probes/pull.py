@@ -78,7 +78,7 @@ def _batch_max(workload: Workload) -> int:
 
 PROBE = Experiment(
     name="pull",
-    promise="Pull responses bring the messages of a key in order, and no second one while the first is outstanding.",
+    guarantee="Pull responses bring the messages of a key in order, and no second one while the first is outstanding.",
     act=act,
     workload=Workload(keys=8, bursts=4, burst_messages=6, subscribers=3, ack_after_s=0.1),
     least={"messages": 2, "subscribers": 2},

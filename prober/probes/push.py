@@ -152,7 +152,7 @@ def opportunities(workload: Workload) -> dict[str, int]:
 
 PROBE = Experiment(
     name="push",
-    promise="Push requests bring one message of a key at a time, and none past one that failed.",
+    guarantee="Push requests bring one message of a key at a time, and none past one that failed.",
     act=act,
     workload=Workload(keys=10, bursts=3, burst_messages=6, subscribers=1, ack_after_s=0.1, beside=push_ramp.MESSAGES),
     least={"messages": 3},

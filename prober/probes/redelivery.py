@@ -261,7 +261,7 @@ def opportunities(workload: Workload) -> dict[str, int]:
 
 PROBE = Experiment(
     name="redelivery",
-    promise="When a message is redelivered, all later messages of its key are redelivered too, acknowledged or not.",
+    guarantee="When a message is redelivered, all later messages of its key are redelivered too, acknowledged or not.",
     act=act,
     workload=Workload(keys=12, bursts=2, burst_messages=6, subscribers=2),
     least={"messages": 3, "keys": 3},

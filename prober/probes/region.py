@@ -99,7 +99,7 @@ def opportunities(workload: Workload) -> dict[str, int]:
 
 PROBE = Experiment(
     name="region",
-    promise="Messages of a key that is published in one region are received in order by subscribers in any region.",
+    guarantee="Messages of a key that is published in one region are received in order by subscribers in any region.",
     act=act,
     workload=Workload(keys=10, bursts=3, burst_messages=10, subscribers=4),
     interval_s=300.0,

@@ -149,7 +149,7 @@ def opportunities(workload: Workload) -> dict[str, int]:
 
 PROBE = Experiment(
     name="scale",
-    promise="Order holds while keys and subscribers become more; what a consumer gets done with 1 to all keys is measured.",
+    guarantee="Order holds while keys and subscribers become more; what a consumer gets done with 1 to all keys is measured.",
     act=act,
     workload=Workload(keys=1000, bursts=STEPS, burst_messages=1, subscribers=8, ack_after_s=0.01),
     interval_s=1800.0,

@@ -178,7 +178,7 @@ def _brought_back(workload: Workload) -> int:
 
 PROBE = Experiment(
     name="seek",
-    promise="After a seek, to a time or a snapshot, the messages of a key come in order, and all of them.",
+    guarantee="After a seek, to a time or a snapshot, the messages of a key come in order, and all of them.",
     act=act,
     workload=Workload(keys=20, bursts=3, burst_messages=15, subscribers=1),
     interval_s=600.0,

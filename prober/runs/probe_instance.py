@@ -48,7 +48,7 @@ class ProbeInstance:
     """One probe on one target from one vantage, as it is configured.
 
     endpoint       where the target is, as text.
-    promise        the guarantee under test, in one sentence.
+    guarantee        the guarantee under test, in one sentence.
     topic, subscription   full names of what its runs use; the first one of several subscriptions.
     schedule       when it runs, as text; `interval_s` is the longest time between the starts of two runs.
     part           which part of the probe's keys it has, such as `2/4`; empty if they are not divided.
@@ -62,7 +62,7 @@ class ProbeInstance:
     environment: str = ""
     region: str = ""
     endpoint: str = ""
-    promise: str = ""
+    guarantee: str = ""
     topic: str = ""
     subscription: str = ""
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)

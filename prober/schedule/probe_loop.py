@@ -84,7 +84,7 @@ class OpenProbe:
             environment=target.environment,
             region=target.region,
             endpoint=f"embedded ({self.endpoint})" if target.is_embedded else str(self.endpoint),
-            promise=instance.experiment.promise,
+            guarantee=instance.experiment.guarantee,
             labels=target.labels,
             part=instance.part_shown,
         )

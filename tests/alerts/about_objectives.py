@@ -35,7 +35,7 @@ PAGES = (
         {"8h": 0, "8h6m": 0, "8h12m": 1, "8h27m": 0},
         every="1m",
         among=PAGE,
-        promises=(ORDER,),
+        objectives=(ORDER,),
     ),
     Story(
         BURN,
@@ -52,7 +52,7 @@ PAGES = (
             "over 6h and 30m more than 6 times as fast (5 % of a period's budget in 6h).",
         ),
         summary="t/order (e, r): The error budget of an objective is burning too fast (18.3 times the allowed rate over 1h or 6h).",
-        promises=(ORDER,),
+        objectives=(ORDER,),
     ),
     Story(
         BURN,
@@ -61,7 +61,7 @@ PAGES = (
         {"7h": 0, "7h30m": 0, "8h20m": 0, "9h30m": 0},
         every="5m",
         among=PAGE,
-        promises=(ORDER,),
+        objectives=(ORDER,),
     ),
     Story(
         BURN,
@@ -70,7 +70,7 @@ PAGES = (
         {"7h": 0, "9h": 0, "11h": 1, "13h40m": 0},
         every="5m",
         among=PAGE,
-        promises=(ORDER,),
+        objectives=(ORDER,),
     ),
     Story(
         BURN,
@@ -79,7 +79,7 @@ PAGES = (
         {"1m": 0, "5m": 0, "10m": 0, "30m": 0, "1h10m": 0},
         every="1m",
         among={"slo": "order"},
-        promises=(ORDER,),
+        objectives=(ORDER,),
     ),
     Story(
         BURN,
@@ -88,7 +88,7 @@ PAGES = (
         {"1h": 0, "2h": 0},
         every="1m",
         among={"slo": "order"},
-        promises=(ORDER,),
+        objectives=(ORDER,),
     ),
     Story(
         BURN,
@@ -97,7 +97,7 @@ PAGES = (
         {"30m": 0, "1h": 0, "1h2m": 0, "1h30m": 0, "2h": 0},
         every="1m",
         among={"slo": "order"},
-        promises=(ORDER,),
+        objectives=(ORDER,),
     ),
     Story(
         BURN,
@@ -106,7 +106,7 @@ PAGES = (
         {"1h": 0, "1h25m": 1, "2h": 1},
         every="1m",
         among=PAGE,
-        promises=(ORDER,),
+        objectives=(ORDER,),
     ),
     Story(
         BURN,
@@ -120,7 +120,7 @@ PAGES = (
         {"1h": 0, "1h25m": 1, "2h": 1},
         every="1m",
         among=PAGE,
-        promises=(ORDER,),
+        objectives=(ORDER,),
     ),
     Story(
         BURN,
@@ -129,7 +129,7 @@ PAGES = (
         {"1h20m": 1, "2h2m": 0},
         every="1m",
         among=PAGE,
-        promises=(ORDER,),
+        objectives=(ORDER,),
     ),
     Story(BURN, "no data", {}, {"0s": 0, "1h": 0}, every="1m"),
     Story(
@@ -139,7 +139,7 @@ PAGES = (
         {"2h": 1},
         every="1m",
         among=PAGE,
-        promises=(ORDER,),
+        objectives=(ORDER,),
     ),
     Story(
         BURN,
@@ -149,7 +149,7 @@ PAGES = (
         {"1h12m": 0, "1h34m": 0},
         every="1m",
         among=PAGE,
-        promises=(ORDER,),
+        objectives=(ORDER,),
     ),
 )
 
@@ -161,7 +161,7 @@ TICKETS = (
         {"75h": 0, "77h": 0, "85h": 1, "90h": 1, "93h30m": 0},
         every="5m",
         among=TICKET,
-        promises=(ORDER,),
+        objectives=(ORDER,),
     ),
     Story(
         BURN,
@@ -170,7 +170,7 @@ TICKETS = (
         {"75h": 0, "105h": 0, "115h": 1, "125h": 0},
         every="15m",
         among=TICKET,
-        promises=(ORDER,),
+        objectives=(ORDER,),
     ),
     Story(
         BURN,
@@ -179,7 +179,7 @@ TICKETS = (
         {"2h": 0, "2h12m": 1},
         every="1m",
         among=PAGE,
-        promises=(Objective("order", Indicator.ORDER, 0.9999, 28 * DAY_S),),
+        objectives=(Objective("order", Indicator.ORDER, 0.9999, 28 * DAY_S),),
     ),
     Story(
         SPENT,
@@ -195,7 +195,7 @@ TICKETS = (
             "the error budget of 1d is spent.",
         ),
         summary="t/order (e, r): The error budget of an objective is spent (860.7%).",
-        promises=(DAILY,),
+        objectives=(DAILY,),
     ),
     Story(
         SPENT,
@@ -203,7 +203,7 @@ TICKETS = (
         {GOOD: "0+6000x20", BAD: "0 60x20"},
         {"8m": 0, "15m": 0, "20m": 0},
         every="1m",
-        promises=(ORDER,),
+        objectives=(ORDER,),
     ),
     Story(
         SPENT,
@@ -212,7 +212,7 @@ TICKETS = (
         {GOOD: "0+982x200", BAD: "0+18x200"},
         {"4h": 0, "12h": 0, "13h": 0, "15h": 1},
         every="5m",
-        promises=(DAILY,),
+        objectives=(DAILY,),
     ),
     Story(
         SPENT,
@@ -220,14 +220,14 @@ TICKETS = (
         {GOOD: "0+982x120 stale", BAD: "0+18x120 stale"},
         {"11h": 0, "14h": 0, "20h": 0},
         every="5m",
-        promises=(DAILY,),
+        objectives=(DAILY,),
     ),
-    Story(SPENT, "not for a few things", {GOOD: "0+1x60", BAD: "0 1x60"}, {"2h": 0, "4h": 0}, every="5m", promises=(DAILY,)),
+    Story(SPENT, "not for a few things", {GOOD: "0+1x60", BAD: "0 1x60"}, {"2h": 0, "4h": 0}, every="5m", objectives=(DAILY,)),
     Story(SPENT, "no data", {}, {"2h": 0}, every="5m"),
 )
 
 
-def _fast(name: str, series: dict[str, str], *promises: Objective, severity: str = "critical") -> Story:
+def _fast(name: str, series: dict[str, str], *objectives: Objective, severity: str = "critical") -> Story:
     return Story(
         BURN,
         f"{name} counts what it says",
@@ -235,14 +235,14 @@ def _fast(name: str, series: dict[str, str], *promises: Objective, severity: str
         {"1h": 0, "2h": 1},
         every="1m",
         among={"slo": name, "severity": severity},
-        promises=promises or (DEFAULTS[name],),
+        objectives=objectives or (DEFAULTS[name],),
     )
 
 
-def _latency(family: Family, bound: str, *promises: Objective, severity: str = "critical", **labels: str) -> Story:
+def _latency(family: Family, bound: str, *objectives: Objective, severity: str = "critical", **labels: str) -> Story:
     quick = of(family, "_bucket", le=bound, **labels)
     series = {quick: "0+100x60 6000+50x60", of(family, "_count", **labels): "0+100x120"}
-    return _fast(family.name.removesuffix("_seconds"), series, *promises, severity=severity)
+    return _fast(family.name.removesuffix("_seconds"), series, *objectives, severity=severity)
 
 
 def _of_checks(name: str, family: Family, severity: str = "critical") -> Story:
@@ -264,7 +264,7 @@ INDICATORS = (
         {"1h": 0, "2h": 0},
         every="1m",
         among={"slo": "affinity", "severity": "critical"},
-        promises=(DEFAULTS["affinity"],),
+        objectives=(DEFAULTS["affinity"],),
     ),
     _of_checks("completeness", families.DELIVERY_CHECKS),
     _fast(
@@ -332,7 +332,7 @@ INDICATORS = (
         {"1h30m": 0, "2h": 0},
         every="1m",
         among={"slo": "oldest_unacked_message_age"},
-        promises=(DEFAULTS["oldest_unacked_message_age"],),
+        objectives=(DEFAULTS["oldest_unacked_message_age"],),
     ),
     Story(
         BURN,
@@ -341,7 +341,7 @@ INDICATORS = (
         {"1h3m": 0, "1h6m": 1},
         every="1m",
         among={"slo": "oldest_unacked_message_age", "severity": "critical"},
-        promises=(DEFAULTS["oldest_unacked_message_age"],),
+        objectives=(DEFAULTS["oldest_unacked_message_age"],),
     ),
     Story(
         BURN,
@@ -355,7 +355,7 @@ INDICATORS = (
         {"1h3m": 0, "1h6m": 1},
         every="1m",
         among={"slo": "oldest_unacked_message_age", "severity": "critical"},
-        promises=(DEFAULTS["oldest_unacked_message_age"],),
+        objectives=(DEFAULTS["oldest_unacked_message_age"],),
     ),
     Story(
         BURN,
@@ -367,7 +367,7 @@ INDICATORS = (
         {"1h30m": 0, "2h": 0},
         every="1m",
         among={"slo": "oldest_unacked_message_age"},
-        promises=(DEFAULTS["oldest_unacked_message_age"],),
+        objectives=(DEFAULTS["oldest_unacked_message_age"],),
     ),
     Story(
         BURN,
@@ -379,7 +379,7 @@ INDICATORS = (
         {"2h": 0},
         every="1m",
         among={"slo": "end_to_end_latency"},
-        promises=(DEFAULTS["end_to_end_latency"],),
+        objectives=(DEFAULTS["end_to_end_latency"],),
     ),
 )
 

@@ -243,7 +243,7 @@ LEVELS = (
 LATE = of(families.REVERIFIED_FINDINGS, kind=Kind.ORDER_GAP)
 FOUND_LATE = (
     Story(
-        "PubsubBrokenPromiseFoundLate",
+        "PubsubViolationFoundLate",
         "fires with the report that has it and ends with the next",
         {LATE: "_x4 0x4 2x40 0x20", of(families.REVERIFIED_FINDINGS, kind=Kind.STUCK): "_x4 0x64"},
         {"1m": 0, "2m": 0, "10m": 1, "14m": 0},
@@ -257,26 +257,26 @@ FOUND_LATE = (
         summary="t/ORDER_GAP (e, r): Later verification of the recorded runs found a violation that was not known (findings: 2).",
     ),
     Story(
-        "PubsubBrokenPromiseFoundLate",
+        "PubsubViolationFoundLate",
         "says nothing where the report cannot tell",
         {LATE: " ".join(["NaN"] * 40)},
         {"4m": 0, "9m": 0},
     ),
     Story(
-        "PubsubBrokenPromiseFoundLate",
+        "PubsubViolationFoundLate",
         "is told once by several probers that read one report",
         {LATE: "1x40", of(families.REVERIFIED_FINDINGS, kind=Kind.ORDER_GAP, instance="j"): "1x40"},
         {"4m": 1},
     ),
     Story(
-        "PubsubBrokenPromiseFoundLate",
+        "PubsubViolationFoundLate",
         "is a remark for what is usual",
         {of(families.REVERIFIED_FINDINGS, kind=Kind.AFFINITY_SPLIT): "1x20"},
         {"4m": 1},
         among={"severity": "info"},
     ),
     Story(
-        "PubsubBrokenPromiseFoundLate",
+        "PubsubViolationFoundLate",
         "is no more than a remark for what is usual",
         {of(families.REVERIFIED_FINDINGS, kind=Kind.AFFINITY_SPLIT): "1x20"},
         {"4m": 0},

@@ -50,7 +50,7 @@ class Story:
     among    labels that the alerts that are counted must have.
     reads    the description of the alert that fires at that time, with the labels that its expression gives it.
     summary  the summary that it has then; without it that is not compared.
-    promises the objectives that the rules are made for; without them they are the committed ones.
+    objectives the objectives that the rules are made for; without them they are the committed ones.
     """
 
     alert: str
@@ -61,7 +61,7 @@ class Story:
     among: Mapping[str, str] = field(default_factory=dict)
     reads: tuple[str, Mapping[str, str], str] | None = None
     summary: str = ""
-    promises: tuple[Objective, ...] = ()
+    objectives: tuple[Objective, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.alert}-{self.says.replace(' ', '-')}"
@@ -103,9 +103,9 @@ def file_of(alert: str) -> str:
 
 
 @cache
-def _groups(name: str, promises: tuple[Objective, ...]) -> str:
+def _groups(name: str, objectives: tuple[Objective, ...]) -> str:
     """The groups of a rule file, made for these objectives or else as it is committed; as JSON, which is read in no time."""
-    text = rule_files(promises)[name] if promises else (ALERTS / name).read_text(encoding="utf-8")
+    text = rule_files(objectives)[name] if objectives else (ALERTS / name).read_text(encoding="utf-8")
     return json.dumps(yaml.load(text, Loader=yaml.CSafeLoader)["groups"])
 
 
@@ -113,7 +113,7 @@ def rules_of(story: Story, folder: Path) -> Path:
     """A rule file for a story: the groups that make alerts that it counts. Those of all objectives would take ten times as long."""
     name = file_of(story.alert)
     groups = [
-        group for group in json.loads(_groups(name, story.promises)) if any(_may_make(rule, story) for rule in group["rules"])
+        group for group in json.loads(_groups(name, story.objectives)) if any(_may_make(rule, story) for rule in group["rules"])
     ]
     if story.reads:  # promtool reads all alerts of a name together
         for group in groups:

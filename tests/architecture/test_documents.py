@@ -7,7 +7,7 @@ import subprocess
 
 from tests.architecture import tree
 
-PROMISED_COMMANDS = {"make run", "make test"}
+DOCUMENTED_COMMANDS = {"make run", "make test"}
 
 
 def targets(makefile: str) -> set[str]:
@@ -48,8 +48,8 @@ def test_every_target_is_listed_by_make_help() -> None:
 
 
 def test_the_readme_names_the_two_commands_and_none_that_is_missing() -> None:
-    assert unnamed(read("README.md"), PROMISED_COMMANDS) == set()
-    assert {name.removeprefix("make ") for name in PROMISED_COMMANDS} <= targets(read("Makefile"))
+    assert unnamed(read("README.md"), DOCUMENTED_COMMANDS) == set()
+    assert {name.removeprefix("make ") for name in DOCUMENTED_COMMANDS} <= targets(read("Makefile"))
     assert unknown_commands(read("README.md"), read("Makefile")) == set()
 
 

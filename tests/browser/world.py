@@ -56,7 +56,7 @@ INTERVAL_S: Final = 60.0
 RUNS: Final = 90
 PATIENCE_S: Final = 30.0
 VERSION: Final = "1.4.0"
-ORDERS: Final = "orders-1042"  # the key on which promises are broken here
+ORDERS: Final = "orders-1042"  # the key on which guarantees are violated here
 
 EUROPE: Final = ProbeInstance(
     "europe",
@@ -67,14 +67,14 @@ EUROPE: Final = ProbeInstance(
     environment="production",
     region="europe-west1",
     endpoint="europe-west1-pubsub.googleapis.com:443",
-    promise="Messages of a key are received in the order in which the service received them.",
+    guarantee="Messages of a key are received in the order in which the service received them.",
     topic="projects/shop/topics/okp-europe-ordering",
     subscription="projects/shop/subscriptions/okp-europe-ordering",
 )
 REDELIVERY: Final = replace(
     EUROPE,
     probe="redelivery",
-    promise="When a message is redelivered, all later ones of its key are redelivered too, acknowledged or not.",
+    guarantee="When a message is redelivered, all later ones of its key are redelivered too, acknowledged or not.",
     subscription="projects/shop/subscriptions/okp-europe-redelivery",
 )
 LIBRARY: Final = replace(EUROPE, vantage="library", subscription="projects/shop/subscriptions/okp-europe-ordering-library")
@@ -84,10 +84,12 @@ AFFINITY: Final = replace(
     probe="affinity",
     region="us-east1",
     endpoint="us-east1-pubsub.googleapis.com:443",
-    promise="While messages of a key are outstanding, the key stays at one subscriber.",
+    guarantee="While messages of a key are outstanding, the key stays at one subscriber.",
     subscription="projects/shop/subscriptions/okp-us-affinity",
 )
-US: Final = replace(AFFINITY, probe="ordering", promise=EUROPE.promise, subscription="projects/shop/subscriptions/okp-us-ordering")
+US: Final = replace(
+    AFFINITY, probe="ordering", guarantee=EUROPE.guarantee, subscription="projects/shop/subscriptions/okp-us-ordering"
+)
 STAGING: Final = replace(EUROPE, target="staging", environment="staging", endpoint="10.20.0.5:8085", region="")
 ASIA: Final = replace(EUROPE, target="asia", region="asia-east1", endpoint="asia-east1-pubsub.googleapis.com:443")
 OWN: Final = (EUROPE, LIBRARY, REDELIVERY, STAGING)

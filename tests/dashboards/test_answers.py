@@ -48,7 +48,7 @@ def errors(operation: str, code: str) -> str:
 
 
 NOT_KNOWN = " ".join(["NaN"] * 61)
-FOUND_LATE = "Broken promises found only by later verification"
+FOUND_LATE = "Violated guarantees found only by later verification"
 LEFT_BEHIND = "Topics and subscriptions left behind"
 FAILED = {errors("publish", "UNAVAILABLE"): "0+1x60", errors("administer", "NOT_FOUND"): "0+2x60"}
 UNREACHABLE = {

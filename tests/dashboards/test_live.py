@@ -35,7 +35,7 @@ WITHOUT_DATA = {
     ("okp-jobs", "Longest time without a success"): NEEDS_JOBS,
     ("okp-jobs", "Last success of each job"): NEEDS_JOBS,
     ("okp-jobs", "Time since the last success"): NEEDS_JOBS,
-    ("okp-jobs", "Broken promises found only by later verification"): NEEDS_JOBS,
+    ("okp-jobs", "Violated guarantees found only by later verification"): NEEDS_JOBS,
     ("okp-jobs", "Found only by later verification, by kind"): NEEDS_JOBS,
     ("okp-jobs", "Hot keys by class"): NEEDS_JOBS,
     ("okp-jobs", "Hot keys, broken down"): NEEDS_JOBS,

@@ -30,7 +30,7 @@ def nightly(values: Values) -> tuple[list[str], dict[str, Any]]:
     return [re.sub(r"\$\((\w+)\)", lambda name: variables[name[1]], argument) for argument in container["args"]], container
 
 
-# --- a broken promise is a result --------------------------------------------------------------------------------------------
+# --- a violated guarantee is a result --------------------------------------------------------------------------------------------
 
 
 def exit_codes(outcome: Exit, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
@@ -40,7 +40,7 @@ def exit_codes(outcome: Exit, arguments: list[str], monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("outcome", [Exit.PASS, Exit.FAIL])
-def test_a_broken_promise_is_no_failed_job(
+def test_a_violated_guarantee_is_no_failed_job(
     outcome: Exit, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Kubernetes sees success: no alert about failed Jobs, nothing is done again. The line and the reports say what was found."""

@@ -24,7 +24,7 @@ from tests.integration.programs import get
 
 FAILING: Final = ("violation", "liveness")
 FAULTS: Final = ("redeliver_unacked_only", "stall_key:key=ordering-3", "swap_in_batch:p=0.05,key=affinity-*")
-"""One for each probe: a run in which a promise is broken ends before a key is stuck."""
+"""One for each probe: a run in which a guarantee is violated ends before a key is stuck."""
 INTERVAL: Final = "10s"
 DRAIN: Final = "60s"
 """Longer than any run waits: it never waits longer than something can be owed."""

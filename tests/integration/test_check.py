@@ -189,7 +189,7 @@ def test_what_goes_wrong_after_a_seek_is_found(fault: str) -> None:
     assert WRONG_AFTER_A_SEEK[fault] in failures(simulated(CheckRequest(probes=("seek",)), f"{fault}:p=0.2,start=8"))
 
 
-def test_the_document_has_the_promised_fields() -> None:
+def test_the_document_has_the_documented_fields() -> None:
     document = json.loads(results_as_json(run(CheckRequest(probes=("ordering",))), {"embedded": "127.0.0.1:8085"}))
     assert (document["verdict"], document["endpoints"]) == ("PASS", {"embedded": "127.0.0.1:8085"})
     assert document["runs"][0].keys() >= {

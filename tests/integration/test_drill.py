@@ -113,7 +113,7 @@ LOST = Fault("drop", key="ordering-1", count=1)
         (
             Calm("drop", DrillSort.BENIGN, ProbeName.ORDERING, LOST),
             Verdict.FAIL,
-            "finding: LOST_OVERTAKEN, ORDER_GAP was found although no promise was broken",
+            "finding: LOST_OVERTAKEN, ORDER_GAP was found although no guarantee was violated",
         ),
     ],
     ids=["never", "missed", "elsewhere", "false alarm"],

@@ -159,14 +159,14 @@ def test_what_goes_wrong_in_one_case_of_five_is_found_at_once(fault: str) -> Non
 def test_a_run_sends_what_its_cost_is_computed_from(probe: str) -> None:
     config = load(None, {})
     (instance,) = (instance for instance in instances_of(config.targets[0]) if instance.probe == probe)
-    promised = instance.experiment.traffic(instance.workload)
+    planned = instance.experiment.traffic(instance.workload)
     (result,) = in_virtual_time(lambda: run_checks(config, CheckRequest(probes=(probe,)), {}, lambda _: None))
     unverified = sum(result.counters.get(f"{where}_deliveries", 0) for where in ("unordered", "backoff", "sibling"))
     delivered = result.counters["deliveries_first"] + result.counters.get("deliveries_redelivery", 0) + unverified
     delivered += 2 * result.counters.get("dead_lettered", 0)  # published once more, and received from there
     delivered += 2 * result.counters.get("publishes_without_key", 0)  # on both subscriptions
-    assert result.counters["publishes_invoked"] == promised.published - promised.unrecorded
-    assert delivered == pytest.approx(promised.delivered, rel=DELIVERIES_OFF[probe])
+    assert result.counters["publishes_invoked"] == planned.published - planned.unrecorded
+    assert delivered == pytest.approx(planned.delivered, rel=DELIVERIES_OFF[probe])
 
 
 def test_a_message_is_as_long_as_it_is_billed_for() -> None:

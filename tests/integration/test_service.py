@@ -237,7 +237,7 @@ def test_what_to_try_next_is_what_the_program_can_do() -> None:
 
 def test_the_service_says_it_beside_the_address_unless_a_fault_is_there_already() -> None:
     with service() as (running, _url):
-        assert running.said("see a broken promise: (.*)").endswith(" ordering-prober run")
+        assert running.said("see a violated guarantee: (.*)").endswith(" ordering-prober run")
         assert running.stop() == 0
     with service(**{FAULTS_VARIABLE: f'["{A_FAULT}"]'}) as (running, _url):
         assert running.stop() == 0

@@ -14,7 +14,7 @@ CORE = Path("prober/core")
 
 
 class Removes(StrEnum):
-    """A rule is missed by a history that breaks a promise, an excuse by a legal history that is accused."""
+    """A rule is missed by a history that violates a guarantee, an excuse by a legal history that is accused."""
 
     RULE = "rule"
     EXCUSE = "excuse"
@@ -52,7 +52,7 @@ class Mutant:
 
 
 def rule(name: str, file: str, before: str, after: str, breaks: str) -> Mutant:
-    """A bug because of which a broken promise goes unnoticed."""
+    """A bug because of which a violated guarantee goes unnoticed."""
     return Mutant(name, file, before, after, breaks, Removes.RULE)
 
 

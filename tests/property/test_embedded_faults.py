@@ -1,4 +1,4 @@
-"""Random use of the embedded service with faults: benign ones break no promise, the others do, as an independent model sees it."""
+"""Random use of the embedded service with faults: benign ones break no guarantee, the others do, as an independent model sees it."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def run_with(fault: str, seed: int, words: Sequence[str], *, drain: bool = True)
 
 @pytest.mark.parametrize("words", [STREAMING, PULLING], ids=["streaming", "pulling"])
 @pytest.mark.parametrize("fault", HARMLESS)
-def test_a_harmless_fault_breaks_no_promise(fault: str, words: Sequence[str]) -> None:
+def test_a_harmless_fault_violates_no_guarantee(fault: str, words: Sequence[str]) -> None:
     struck = sum(run_with(fault, seed, words) for seed in range(SEEDS))
     assert struck or fault in (STREAMS_ONLY if words is PULLING else PULLS_ONLY)
 

@@ -13,7 +13,7 @@ from tests.unit.sinks.history.recording import Recorder, numbered
 from tests.unit.traces.test_trace import HISTORIES
 
 FLUSHES = st.lists(HISTORIES, min_size=1, max_size=4)
-GARBAGE = st.binary(max_size=40) | st.integers(0, 40).map(bytes)  # also blocks of zeros that the disk had promised
+GARBAGE = st.binary(max_size=40) | st.integers(0, 40).map(bytes)  # also blocks of zeros that the disk had reserved
 
 
 @given(flushes=FLUSHES, cut=st.floats(0, 1), garbage=GARBAGE)

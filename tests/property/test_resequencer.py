@@ -1,4 +1,4 @@
-"""What the resequencer promises, on arbitrary arrivals of several groups with tight limits."""
+"""Guarantees of the resequencer, on arbitrary arrivals of several groups with tight limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands of runbooks are tried on: a target behind a configured endpoint that breaks a promise, and the prober that found it."""
+"""What commands of runbooks are tried on: a target behind a configured endpoint that violates a guarantee, and the prober that found it."""
 
 from __future__ import annotations
 

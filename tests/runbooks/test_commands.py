@@ -24,7 +24,7 @@ pytestmark = [
 ]
 
 CODES = {
-    "ordering-prober check": {0, 1, 3},  # the target breaks a promise; a machine that is too busy decides nothing
+    "ordering-prober check": {0, 1, 3},  # the target violates a guarantee; a machine that is too busy decides nothing
     "ordering-prober status($| --)": {0, 1, 3},  # the verdict
     "ordering-prober verify HISTORY": {0, 1, 3},  # as much of it as has been written
     "ordering-prober cleanup": {0, 3},  # the target is no prober's own

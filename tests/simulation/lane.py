@@ -1,6 +1,6 @@
 """The service's view of one ordering key on a subscription, common to the three ways of consuming it.
 
-A lane has a line per publishing region, and the holds of what it sent. Nothing relates two lines: order is promised within a region only
+A lane has a line per publishing region, and the holds of what it sent. Nothing relates two lines: order is guaranteed within a region only
 (row 12 of the amendments). Holds belong to the key, whatever the region.
 
 A hold ends by an acknowledgement, a negative acknowledgement, the end of its lease, the loss of its session or a rewind to its position

@@ -1,4 +1,4 @@
-"""A history that the service recorded while the embedded server broke its promises: verified again, it says what was said online."""
+"""A history that the service recorded while the embedded server violated its guarantees: verified again, it says what was said online."""
 
 from __future__ import annotations
 

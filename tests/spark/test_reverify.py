@@ -245,7 +245,7 @@ def test_the_same_as_online_makes_no_difference(spark: SparkSession, tmp_path: P
     assert outcome.exit is Exit.FAIL
     assert (
         outcome.line
-        == f"reverify {DAY}: FAIL, 1 runs verified again, 1 broken promises, 0 differences from the online verification"
+        == f"reverify {DAY}: FAIL, 1 runs verified again, 1 violated guarantees, 0 differences from the online verification"
     )
     summary = work.reports.summary("reverify", DAY)
     assert (summary["runs"], summary["kinds"], summary["differences"]) == ({"FAIL": 1}, {"REDELIVERY_SKIP": 1}, {})
@@ -269,13 +269,13 @@ def test_files_without_the_columns_that_were_added_are_verified_as_they_were(spa
     run = online(Taped(R, {S: RULES}), drained())
     work = work_on(spark, tmp_path, run.ended(0.0, 100.0, "FAIL", finding_counts=run.counts))
     assert make_older(tmp_path / "h")
-    assert reverify.run(work).line.endswith("1 broken promises, 0 differences from the online verification")
+    assert reverify.run(work).line.endswith("1 violated guarantees, 0 differences from the online verification")
 
 
 def test_other_keys_have_a_say(spark: SparkSession, tmp_path: Path) -> None:
     run = online(Taped(R, {S: Rules()}), held_up(S))
     work = work_on(spark, tmp_path, run.ended(0.0, 510.0, "PASS", finding_counts=run.counts))
-    assert reverify.run(work).line.endswith("0 broken promises, 0 differences from the online verification")
+    assert reverify.run(work).line.endswith("0 violated guarantees, 0 differences from the online verification")
     assert work.reports.summary("reverify", DAY)["findings"] == {"indeterminate": 1}
 
 
@@ -348,7 +348,7 @@ def test_a_run_belongs_to_the_day_on_which_it_ended(spark: SparkSession, tmp_pat
     events = [Opened(-60.0, S, "A", "A"), *published(1, 2, at=-50.0), *received(2, 1, at=10.0), Ended(90.0, drained=True)]
     run = online(Taped(R, {S: RULES}), events)
     work = work_on(spark, tmp_path, run.ended(-60.0, 90.0, "FAIL", finding_counts=run.counts))
-    assert reverify.run(work).line.endswith("3 broken promises, 0 differences from the online verification")
+    assert reverify.run(work).line.endswith("3 violated guarantees, 0 differences from the online verification")
 
 
 def test_without_runs_nothing_is_known(spark: SparkSession, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.nightly
 
 MORNING = MIDNIGHT + DAY_S + HOUR_S
 FAULTS = {"swap_in_batch", "split_holder", "stall_key", "redeliver_unacked_only"}
-"""Those that break a promise."""
+"""Those that violate a guarantee."""
 BEGINS = {QUIET: MIDNIGHT - DAY_S, DAY: MIDNIGHT}
 
 
@@ -92,7 +92,7 @@ def test_what_is_verified_again_is_what_was_found_online(night: Night, day: date
 
 
 def test_what_is_verified_again_is_what_the_simulations_know(night: Night) -> None:
-    """What broke no promise is not found, and what did is, as what it must be."""
+    """What violated no guarantee is not found, and what did is, as what it must be."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for day in (QUIET, DAY):
         for row in night.table(Job.REVERIFY, "findings", day):

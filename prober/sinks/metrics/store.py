@@ -54,10 +54,10 @@ class MetricStore:
         self._histograms: Final[dict[Family, Histogram]] = {}
         self._infos: Final[dict[Family, Info]] = {}
         self._bounds: Final[dict[Family, tuple[float, ...]]] = {}
-        promises = tuple(objectives)
+        declared = tuple(objectives)
         for family in FAMILIES:
             if not family.scraped:
-                self._add(family, promises)
+                self._add(family, declared)
 
     def counter(self, family: Family, *labels: str) -> Counter:
         """The counter with these label values, made with value 0 if it was not there."""

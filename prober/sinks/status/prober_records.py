@@ -63,7 +63,7 @@ class InstanceRecord(Record):
     environment: Mapped[str]
     region: Mapped[str]
     endpoint: Mapped[str]
-    promise: Mapped[str]
+    guarantee: Mapped[str]
     topic: Mapped[str]
     subscription: Mapped[str]
     labels: Mapped[Mapping[str, str]] = mapped_column(Json(Mapping[str, str]))

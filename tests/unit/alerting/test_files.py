@@ -134,8 +134,8 @@ def test_the_age_that_is_old_is_that_of_the_objective() -> None:
     assert _rising([]).count(") > 60\n") == 1
 
 
-def _rising(promises: list[Objective]) -> str:
-    (rule,) = findings.age_group(promises).rules
+def _rising(objectives: list[Objective]) -> str:
+    (rule,) = findings.age_group(objectives).rules
     return str(rule.expression)
 
 
@@ -152,8 +152,8 @@ def test_options_reach_every_alert() -> None:
 
 
 def test_the_same_objectives_give_the_same_text() -> None:
-    promises = load(None, {}).objectives
-    assert rule_files(promises) == rule_files(promises)
+    objectives = load(None, {}).objectives
+    assert rule_files(objectives) == rule_files(objectives)
 
 
 def test_names_of_groups_are_distinct() -> None:

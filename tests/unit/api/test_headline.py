@@ -1,4 +1,4 @@
-"""The first box: each thing that can go wrong leads to its runbook, and what is only unusual is not called a broken promise."""
+"""The first box: each thing that can go wrong leads to its runbook, and what is only unusual is not called a violated guarantee."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from api.headline import BLIND, NO_PROMISE, UNREACHABLE, UNVERIFIED, about, headline, not_the_service, silences
+from api.headline import BLIND, NOT_GUARANTEED, UNREACHABLE, UNVERIFIED, about, headline, not_the_service, silences
 from prober.config.following import ConfigurationStatus
 from prober.config.values import EMBEDDED
 from prober.core.findings import Facts, Finding, Kind, Status
@@ -25,7 +25,7 @@ from tests.commands import RUNBOOKS
 from tests.unit.api.asking import EUROPE, NOON, US, ask, end, view
 from tests.unit.api.pages import Page
 
-PROMISING = ("promise is broken", "guarantee is broken", "must", "broke a promise", "breaks a promise")
+GUARANTEEING = ("guarantee is broken", "guarantee is violated", "must", "violated a guarantee", "violates a guarantee")
 
 
 def incident(kind: Kind, instance: InstanceKey = EUROPE.key) -> Incident:
@@ -126,7 +126,7 @@ def test_an_acknowledged_fault_comes_last() -> None:
 
 def test_usual_behaviour_warns_and_says_that_no_guarantee_is_broken() -> None:
     known = shown(incident(Kind.AFFINITY_SPLIT), status=Condition.WARN)
-    assert (known.status, headline(known).lines[0].note) == (Condition.WARN, NO_PROMISE)
+    assert (known.status, headline(known).lines[0].note) == (Condition.WARN, NOT_GUARANTEED)
 
 
 def test_an_open_incident_is_no_pass_though_the_newest_run_passed() -> None:
@@ -174,15 +174,15 @@ def test_a_fail_that_is_not_written_yet_is_named() -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/incidents", "/incidents/run-1-affinity", "/findings", "/findings/run-1-1", "/runs/run-1"])
-def test_no_page_calls_a_split_a_broken_promise(path: str) -> None:
+def test_no_page_calls_a_split_a_violated_guarantee(path: str) -> None:
     facts: Facts = {"seq": 3, "subscriber": "B", "holder": "A", "held": (1, 2)}
     asked = view(EUROPE)
     split = Finding(Kind.AFFINITY_SPLIT, Status.VIOLATION, "s", "k", 2.0, (1, 2), facts)
     end(asked, EUROPE, Verdict.FAIL, split, reason="AFFINITY_SPLIT", at=NOON)
     response = ask(asked, path)
     assert response.status_code == 200
-    said = Page(response.text).said().replace(NO_PROMISE, "")
-    assert [word for word in PROMISING if word in said] == []
+    said = Page(response.text).said().replace(NOT_GUARANTEED, "")
+    assert [word for word in GUARANTEEING if word in said] == []
 
 
 def burning(**rates: float) -> StatusSnapshot:

@@ -19,7 +19,7 @@ from prober.brokers.library_pull import LibraryPull, LibrarySession, subscriber_
 
 
 class Client:
-    """Google's client, which gives out what it is told to, at once: it may break its promise."""
+    """Google's client, which gives out what it is told to, at once: it may violate its guarantee."""
 
     def __init__(self, given: list[str]) -> None:
         self.given = given

@@ -123,7 +123,7 @@ def test_a_key_cannot_forge_a_line(tmp_path: Path, capsys: Output) -> None:
 # ----------------------------------------------------------------------------------------------------------------------- JSON
 
 
-def test_json_has_the_promised_fields_and_one_line_per_file(capsys: Output) -> None:
+def test_json_has_the_documented_fields_and_one_line_per_file(capsys: Output) -> None:
     main(["verify", "--format", "json", FAILING, PASSING])
     failed, passed = rows(capsys)
     assert set(failed) == set(passed) == {"trace", "verdict", "findings", "counters"}

@@ -69,7 +69,7 @@ def test_every_delivery_of_a_vector_is_accounted_for_and_its_verdict_stays(path:
     assert order["total"]["deliveries"] + sum(order["not_measured"].values()) == deliveries
 
 
-def test_json_has_the_promised_fields(capsys: Output) -> None:
+def test_json_has_the_documented_fields(capsys: Output) -> None:
     main(["verify", "--format", "json", "--reorder", "--wait-timeout", "2m", "--idle-timeout", "1h", FAILING])
     order: dict[str, Any] = rows(capsys)[0]["order"]
     assert (order["wait_timeout_s"], order["idle_timeout_s"]) == (120.0, 3600.0)

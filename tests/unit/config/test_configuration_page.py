@@ -49,5 +49,5 @@ def test_the_table_of_rates_is_right() -> None:
     rows = re.findall(r"^\| ([\d.]+) % \| ([\d,]+) an hour \|$", PAGE, re.MULTILINE)
     assert len(rows) == 5
     for percent, rate in rows:
-        promise = Objective("order", Indicator.ORDER, round(float(percent) / 100, 6), 30 * DAY_S)
-        assert round(rate_min_per_s(promise) * HOUR_S) == int(rate.replace(",", ""))
+        slo = Objective("order", Indicator.ORDER, round(float(percent) / 100, 6), 30 * DAY_S)
+        assert round(rate_min_per_s(slo) * HOUR_S) == int(rate.replace(",", ""))

@@ -82,7 +82,7 @@ def test_a_stream_of_another_subscription_explains_nothing() -> None:
     )
 
 
-# --- dead letters: consistent redelivery is not promised with such a policy --------------------------------------------------
+# --- dead letters: consistent redelivery is not guaranteed with such a policy --------------------------------------------------
 
 
 @pytest.mark.parametrize(

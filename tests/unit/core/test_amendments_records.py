@@ -36,7 +36,7 @@ EOD = {"exactly_once": True}
         legal("in the next response", "P1,2,3 pull b@0.9 b<1~1@1 b<2~2@1 b<3~3@1 b ack 1,2,3@1.1 pull c@20 c<2~9@20.1", mode=PULL),
         legal("the next request", "P1,2 a<1~1@1 a ack 1@1.1 b<2~2@20 b ack 2@20.1 c<1~9@40 c ack 1@40.1 end @500", mode=PUSH),
         legal("push goes on behind the second copy", "P1,2,3 a<1~1@1 a ack 1@1.1 b<2~2@20 b ack 2@20.1 c<1~9@40 c ack 1@40.1 d<3~3@60 d ack 3@60.1 end @500", mode=PUSH),
-        # exactly-once promises nothing about what was stored twice
+        # exactly-once guarantees nothing about what was stored twice
         legal("exactly-once, after the confirmed acknowledgement", "P1,2 A<1~1@1 A ack 1@1.1 A ackOK 1@1.5 A<1~9@30 A<2~2@30.1", **EOD),
         legal("exactly-once, while the first copy is outstanding", "P1,2 A<1~1@1 A<1~9@10 A<2~2@10.1", **EOD),
         legal("exactly-once, the acknowledgement meant the other copy", "P1,2 A<1~1@1 A<1~9@1.1 A ack 1@1.2 A ackOK 1@1.3 A<1~9@80 A<2~2@80.1", **EOD),

@@ -47,7 +47,7 @@ def test_what_it_says_is_what_the_checker_says(text: str, verdict: Verdict) -> N
     assert verify_trace("path", TraceHeader("s", "k"), history(text)).verdict is verdict
 
 
-def test_a_history_of_which_more_may_follow_is_unknown_unless_a_promise_is_broken() -> None:
+def test_a_history_of_which_more_may_follow_is_unknown_unless_a_guarantee_is_violated() -> None:
     for text, verdict in ((IN_ORDER, Verdict.UNKNOWN), (SKIPPED_LONG_AGO, Verdict.FAIL)):
         one, count = verified(text)
         one.stop("nobody answers", count)

@@ -1,4 +1,4 @@
-"""Promise 3: while something is outstanding, the key stays at one subscriber. Three answers: certain, perhaps, no."""
+"""Guarantee 3: while something is outstanding, the key stays at one subscriber. Three answers: certain, perhaps, no."""
 
 # ruff: noqa: E501 - a case is one line
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from prober.core.findings import FAILING, Kind, Status
-from prober.core.kinds import KINDS, Promise, Symptom, symptom_of
+from prober.core.kinds import KINDS, Guarantee, Symptom, symptom_of
 from prober.core.rules import Rules
 from prober.evidence.advice import ADVICE, SURENESS
 
@@ -15,7 +15,7 @@ def test_every_kind_has_its_meaning_and_its_advice() -> None:
     assert set(KINDS) == set(Kind)
     assert {symptom_of(kind) for kind in Kind} | {Symptom.OUTAGE} == set(Symptom)
     assert set(SURENESS) == set(Status)
-    assert {meaning.promise for meaning in KINDS.values()} == set(Promise)
+    assert {meaning.guarantee for meaning in KINDS.values()} == set(Guarantee)
 
 
 def test_what_it_relies_on_are_bounds_of_the_rules() -> None:
@@ -37,4 +37,4 @@ def test_sentences_are_sentences() -> None:
         assert meaning.broken == "" or meaning.broken.endswith("."), kind
         assert ADVICE[kind] == "" or ADVICE[kind][-1] in ".?", kind
     assert all(symptom.sentence for symptom in Symptom)
-    assert all(promise.sentence for promise in Promise)
+    assert all(guarantee.sentence for guarantee in Guarantee)

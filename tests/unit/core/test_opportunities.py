@@ -1,4 +1,4 @@
-"""How often a broken promise could have been seen: each line of history says so, and with the right thing wrong it is told."""
+"""How often a violated guarantee could have been seen: each line of history says so, and with the right thing wrong it is told."""
 
 from __future__ import annotations
 

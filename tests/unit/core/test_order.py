@@ -1,4 +1,4 @@
-"""Promise 1: first deliveries come in the order of the log, as far as the publisher's record tells it."""
+"""Guarantee 1: first deliveries come in the order of the log, as far as the publisher's record tells it."""
 
 # ruff: noqa: E501 - a case is one line
 

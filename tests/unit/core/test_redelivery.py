@@ -1,4 +1,4 @@
-"""Promise 2: a run of redeliveries leaves nothing out; what was sent before what is verified by what can have been."""
+"""Guarantee 2: a run of redeliveries leaves nothing out; what was sent before what is verified by what can have been."""
 
 # ruff: noqa: E501 - a case is one line
 

@@ -66,7 +66,7 @@ def test_it_failed_only_if_somebody_could_have_seen_it_in_the_end() -> None:
     [
         (Told(lambda _: False), Step(RULE, Verdict.PASS)),
         (Told(lambda t: t > 30.0), Step(RULE, Verdict.PASS)),
-        (Told(lambda t: t >= 29.0), Step(RULE, Verdict.FAIL, 29.0, "came although no promise was broken")),
+        (Told(lambda t: t >= 29.0), Step(RULE, Verdict.FAIL, 29.0, "came although no guarantee was violated")),
         (Told(lambda _: False, mute=lambda t: t == 3.0), Step(RULE, Verdict.UNKNOWN, note="nobody answers")),
     ],
 )

@@ -1,4 +1,4 @@
-"""Every kind of finding in words: what happened, which promise that breaks, and how sure it is."""
+"""Every kind of finding in words: what happened, which guarantee that violates, and how sure it is."""
 
 # ruff: noqa: E501 - a case is one line
 
@@ -214,7 +214,7 @@ class TestTimes:
 
 
 class TestDoubts:
-    """What takes the place of the promise when something may explain the facts."""
+    """What takes the place of the guarantee when something may explain the facts."""
 
     @pytest.mark.parametrize(
         ("kind", "line", "rules", "text"),

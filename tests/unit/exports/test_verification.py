@@ -80,7 +80,7 @@ def test_what_may_still_come_again_is_undecided() -> None:
     assert statuses(verification) == {INVERSION: Status.INDETERMINATE}
 
 
-def test_numbers_alone_need_a_promise() -> None:
+def test_numbers_alone_need_a_guarantee() -> None:
     verification = verified("1 3 2 4", assumptions=ExportAssumptions())
     assert (verification.verdict, statuses(verification)) == (Verdict.UNKNOWN, {INVERSION: Status.INDETERMINATE})
     assert "there are none" in verification.findings[0].explanation
@@ -98,7 +98,7 @@ def test_publish_times_tell_who_was_first(rows: str, verdict: Verdict) -> None:
     assert verified(rows, assumptions=ExportAssumptions()).verdict is verdict
 
 
-def test_published_in_this_order_whatever_was_promised() -> None:
+def test_published_in_this_order_whatever_was_guaranteed() -> None:
     assert statuses(verified("1@10 3@20 2@30 4@40")) == {ExportKind.PUBLISHED_OUT_OF_NUMBER_ORDER: Status.INFO}
 
 

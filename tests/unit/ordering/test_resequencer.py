@@ -1,4 +1,4 @@
-"""The resequencer by example, one line a case. Its promises on arbitrary arrivals are in tests/property."""
+"""The resequencer by example, one line a case. Its guarantees on arbitrary arrivals are in tests/property."""
 
 from __future__ import annotations
 

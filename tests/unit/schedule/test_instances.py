@@ -229,7 +229,7 @@ class TestObjectives:
         (fast,) = (one for one in changes.config.objectives if one.name == "fast")
         assert fast.threshold_s == 0.1
 
-    def test_any_other_waits_for_a_restart_and_the_old_promise_holds(self, differ: Differ) -> None:
+    def test_any_other_waits_for_a_restart_and_the_old_guarantee_holds(self, differ: Differ) -> None:
         """No bucket of the histogram ends there, so Prometheus could not tell how many were good."""
         changes = differ(TWO + self.FAST % "250ms", TWO + self.FAST % "123ms")
         assert changes.restart == ("slos.fast.threshold",)

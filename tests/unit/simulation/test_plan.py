@@ -34,7 +34,7 @@ def test_a_calm_day_has_one_fault_and_nothing_else() -> None:
             assert not plan.disturbances
 
 
-def test_a_rough_day_has_nothing_that_breaks_a_promise() -> None:
+def test_a_rough_day_has_nothing_that_violates_a_guarantee() -> None:
     for plan in PLANS:
         if plan.temper is Temper.ROUGH:
             assert not plan.fault

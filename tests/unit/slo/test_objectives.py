@@ -55,9 +55,9 @@ alerts = st.sampled_from(POLICY)
     ],
 )
 def test_burn_rates_and_time_to_exhaustion(burn: float, errors_per_100_000: int, lasts_s: float) -> None:
-    promise, tally = objective(), SliCounts(100_000 - errors_per_100_000, errors_per_100_000)
-    assert promise.burn_rate(tally) == burn
-    assert exhaustion_s(promise, 1.0, promise.burn_rate(tally)) == pytest.approx(lasts_s)
+    slo, tally = objective(), SliCounts(100_000 - errors_per_100_000, errors_per_100_000)
+    assert slo.burn_rate(tally) == burn
+    assert exhaustion_s(slo, 1.0, slo.burn_rate(tally)) == pytest.approx(lasts_s)
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_with_28_days_the_factors_are_others() -> None:
 def test_a_single_failure_at_ten_requests_an_hour() -> None:
     # "A single failed request results in an hourly error rate of 10 % and consumes 13.9 % of the budget". The text calls that a
     # burn rate of 1,000; by its own definition it is 10 % / 0.1 % = 100.
-    promise = objective()
-    assert promise.burn_rate(SliCounts(9, 1)) == 100
-    assert budget_left(promise, SliCounts(10 * 24 * 30 - 1, 1), 1.0) == pytest.approx(1 - 0.139, abs=5e-4)
+    slo = objective()
+    assert slo.burn_rate(SliCounts(9, 1)) == 100
+    assert budget_left(slo, SliCounts(10 * 24 * 30 - 1, 1), 1.0) == pytest.approx(1 - 0.139, abs=5e-4)
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ def test_a_single_failure_at_ten_requests_an_hour() -> None:
 def test_how_many_probes_make_one_bad_one_bearable(  # the table of operations facts, section 1.4
     target: float, page_quick: int, page_quick_2: int, page_slow: int, ticket_quick: int, ticket_slow: int
 ) -> None:
-    promise = objective(target)
-    assert [alert.count_min(promise) for alert in POLICY] == [page_quick, page_slow, ticket_quick, ticket_slow]
-    assert POLICY[0].count_min(promise, bad=2) == page_quick_2
-    assert rate_min_per_s(promise) == page_quick / HOUR_S
+    slo = objective(target)
+    assert [alert.count_min(slo) for alert in POLICY] == [page_quick, page_slow, ticket_quick, ticket_slow]
+    assert POLICY[0].count_min(slo, bad=2) == page_quick_2
+    assert rate_min_per_s(slo) == page_quick / HOUR_S
 
 
 # ------------------------------------------------------------------------------------------------------------- tallies
@@ -117,11 +117,11 @@ def test_what_is_undecided_is_neither_good_nor_bad() -> None:
 
 
 def test_of_nothing_decided_nothing_is_said() -> None:
-    promise, nothing = objective(), SliCounts(undecided=5)
+    slo, nothing = objective(), SliCounts(undecided=5)
     assert nothing.error_ratio is None
     assert nothing.error_ratio_bounds == (0.0, 1.0)
     assert nothing.error_ratio_confidence() == (0.0, 1.0)
-    assert promise.burn_rate(nothing) is None
+    assert slo.burn_rate(nothing) is None
     assert SliCounts().error_ratio_bounds == (0.0, 1.0)
 
 
@@ -152,10 +152,10 @@ def test_a_target_is_the_decimal_it_is_written_as(target: float) -> None:
 
 
 @given(objectives, st.integers(1, 10**6), st.data())
-def test_the_confidence_in_a_burn_rate_contains_it(promise: Objective, count: int, data: st.DataObject) -> None:
+def test_the_confidence_in_a_burn_rate_contains_it(slo: Objective, count: int, data: st.DataObject) -> None:
     tally = SliCounts(count, data.draw(st.integers(0, min(count, 300))))
-    low, high = promise.burn_rate_confidence(tally)
-    rate = promise.burn_rate(tally)
+    low, high = slo.burn_rate_confidence(tally)
+    rate = slo.burn_rate(tally)
     assert rate is not None
     assert low <= rate * (1 + 1e-12)
     assert rate <= high * (1 + 1e-12)
@@ -165,13 +165,13 @@ def test_the_confidence_in_a_burn_rate_contains_it(promise: Objective, count: in
 
 
 def test_an_alert_needs_both_windows_strictly_above_its_rate() -> None:
-    alert, promise = POLICY[0], objective()
+    alert, slo = POLICY[0], objective()
     at, above = SliCounts(100_000 - 1_440, 1_440), SliCounts(100_000 - 1_441, 1_441)  # exactly 14.4, and just above
-    assert alert.state(promise, above, above) is AlertState.FIRING
-    assert alert.state(promise, at, above) is AlertState.QUIET
-    assert alert.state(promise, above, at) is AlertState.QUIET
-    assert alert.state(promise, above, SliCounts(undecided=1)) is AlertState.UNKNOWN
-    assert alert.state(promise, SliCounts(), above) is AlertState.UNKNOWN
+    assert alert.state(slo, above, above) is AlertState.FIRING
+    assert alert.state(slo, at, above) is AlertState.QUIET
+    assert alert.state(slo, above, at) is AlertState.QUIET
+    assert alert.state(slo, above, SliCounts(undecided=1)) is AlertState.UNKNOWN
+    assert alert.state(slo, SliCounts(), above) is AlertState.UNKNOWN
 
 
 @pytest.mark.parametrize(("good", "state"), [(68, AlertState.UNKNOWN), (69, AlertState.QUIET)])
@@ -183,11 +183,9 @@ def test_a_single_bad_thing_does_not_fire_an_alert(good: int, state: AlertState)
 
 
 @given(objectives, alerts, st.integers(1, 5))
-def test_the_smallest_count_that_bears_bad_ones_is_the_smallest(promise: Objective, alert: BurnAlert, bad: int) -> None:
-    enough = alert.count_min(promise, bad)
-    limit = (
-        exact_fraction(alert.budget_part) * exact_fraction(promise.window_s) / exact_fraction(alert.long_s) * promise.budget_exact
-    )
+def test_the_smallest_count_that_bears_bad_ones_is_the_smallest(slo: Objective, alert: BurnAlert, bad: int) -> None:
+    enough = alert.count_min(slo, bad)
+    limit = exact_fraction(alert.budget_part) * exact_fraction(slo.window_s) / exact_fraction(alert.long_s) * slo.budget_exact
     assert Fraction(bad, enough) < limit
     assert enough == 1 or Fraction(bad, enough - 1) >= limit
 
@@ -201,21 +199,21 @@ def test_a_large_budget_cannot_burn_fast() -> None:
 
 
 @given(objectives, st.integers(1, 3))
-def test_at_the_smallest_rate_no_alert_fires_for_a_bad_one(promise: Objective, bad: int) -> None:
-    rate = rate_min_per_s(promise, bad=bad)
+def test_at_the_smallest_rate_no_alert_fires_for_a_bad_one(slo: Objective, bad: int) -> None:
+    rate = rate_min_per_s(slo, bad=bad)
     for alert in POLICY:
-        assert rate * alert.long_s * (1 + 1e-12) >= alert.count_min(promise, bad)
-    assert rate * promise.window_s * (1 + 1e-12) >= count_to_see_budget(promise)
+        assert rate * alert.long_s * (1 + 1e-12) >= alert.count_min(slo, bad)
+    assert rate * slo.window_s * (1 + 1e-12) >= count_to_see_budget(slo)
 
 
 @given(objectives)
-def test_with_fewer_things_than_that_one_bad_one_overspends_the_budget(promise: Objective) -> None:
-    enough = count_to_see_budget(promise)
-    remaining = budget_left(promise, SliCounts(enough - 1, 1), 1.0)
+def test_with_fewer_things_than_that_one_bad_one_overspends_the_budget(slo: Objective) -> None:
+    enough = count_to_see_budget(slo)
+    remaining = budget_left(slo, SliCounts(enough - 1, 1), 1.0)
     assert remaining is not None
     assert remaining >= 0.0
     if enough > 2:
-        remaining = budget_left(promise, SliCounts(enough - 2, 1), 1.0)
+        remaining = budget_left(slo, SliCounts(enough - 2, 1), 1.0)
         assert remaining is not None
         assert remaining < 0.0
 

@@ -7,7 +7,7 @@ from prober.sinks.live.snapshot import Readiness
 from tests.unit.api.asking import EUROPE, STUCK, ask, end, view
 
 
-def test_healthy_although_a_promise_is_broken() -> None:
+def test_healthy_although_a_guarantee_is_violated() -> None:
     asked = view(EUROPE)
     end(asked, EUROPE, Verdict.FAIL, STUCK)
     response = ask(asked, "/healthz")

@@ -220,7 +220,7 @@ class TestMarkup:
             environment=EVIL,
             region=EVIL,
             endpoint=EVIL,
-            promise=EVIL,
+            guarantee=EVIL,
             interval_s=1e6,
         )
         asked = view(instance, replace(instance, vantage="other"))

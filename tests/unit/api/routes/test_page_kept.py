@@ -92,7 +92,7 @@ class TestFinding:
         counters = {"deliveries_unrecorded": 353, "keys": 40}
         seen = replace(run, run_id="seen", probe="observe", counters=counters)
         world.store.record([Entry(seen, (swap,))])
-        assert "Pub/Sub kept its promise: look at the publisher." in page(world, "/findings/seen-1").said()
+        assert "Pub/Sub kept its guarantee: look at the publisher." in page(world, "/findings/seen-1").said()
         said = page(world, "/runs/seen").said()
         assert "PUBLISHED_OUT_OF_ORDER info" in said
         assert "The checker verified whether 353 messages on 40 ordering keys came in order" in said

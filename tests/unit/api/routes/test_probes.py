@@ -42,7 +42,7 @@ def test_probes_with_how_they_stand() -> None:
     asked.live.under_maintenance(US, "works", NOON)
     ordering, redelivery = ask(asked, "/api/v1/probes").json()["items"]
     assert (ordering["name"], ordering["status"]) == ("ordering", "FAIL")
-    assert ordering["promise"].startswith("Messages of a key are received in the order")
+    assert ordering["guarantee"].startswith("Messages of a key are received in the order")
     assert [(instance["vantage"], instance["status"]) for instance in ordering["probe_instances"]] == [
         ("library", "FAIL"),
         ("wire", "PASS"),

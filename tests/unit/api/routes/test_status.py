@@ -69,7 +69,7 @@ def test_an_instance_that_has_not_run_yet() -> None:
         "region": "europe-west1",
         "endpoint": "europe-west1-pubsub.googleapis.com:443",
         "labels": {"team": "messaging"},
-        "promise": "Messages of a key are received in order.",
+        "guarantee": "Messages of a key are received in order.",
         "topic": "projects/p/topics/t",
         "subscription": "projects/p/subscriptions/s",
         "subscriptions": ["projects/p/subscriptions/s"],

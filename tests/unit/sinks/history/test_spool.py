@@ -93,7 +93,7 @@ def test_a_torn_end_is_left_out_and_measured(spool: Spool, tmp_path: Path) -> No
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
     assert read_frames(path) == ([b"one"], len(whole) // 2 - 1)
-    path.write_bytes(whole + bytes(40))  # blocks that the disk had promised and not written
+    path.write_bytes(whole + bytes(40))  # blocks that the disk had reserved and not written
     assert read_frames(path) == ([b"one", b"two"], 40)
     path.write_bytes(whole[:-1] + b"?")
     assert read_frames(path) == ([b"one"], len(whole) // 2)

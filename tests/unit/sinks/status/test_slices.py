@@ -104,7 +104,7 @@ def test_a_slice_says_whose_it_is() -> None:
     assert (first.length_s, first.begins_at, first.counts) == (SHORT_S, 0.0, SliCounts(5, 1))
 
 
-def test_a_definition_is_what_is_counted_and_not_what_is_promised() -> None:
+def test_a_definition_is_what_is_counted_and_not_what_is_guaranteed() -> None:
     slow = Objective("fast", Indicator.PUBLISH_LATENCY, 0.99, DAY_S, threshold_s=1.0)
     assert definition_of(slow) == definition_of(Objective("fast", Indicator.PUBLISH_LATENCY, 0.9, 2 * DAY_S, threshold_s=1.0))
     assert definition_of(slow) != definition_of(Objective("fast", Indicator.PUBLISH_LATENCY, 0.99, DAY_S, threshold_s=2.0))

@@ -303,7 +303,7 @@ def test_of_many_messages_those_that_prove_a_finding_stay_and_the_rest_is_counte
     assert {("publish", seq) for seq in range(1, 900)} <= kept, "then the earliest"
 
 
-def test_what_proves_a_broken_promise_goes_before_what_proves_less() -> None:
+def test_what_proves_a_violated_guarantee_goes_before_what_proves_less() -> None:
     episodes = [
         Episode(PublishInvoked(float(seq), "k", "e", seq), seq, PublishOutcome.CONFIRMED) for seq in range(1, 2 * SPANS_MAX)
     ]
@@ -314,7 +314,7 @@ def test_what_proves_a_broken_promise_goes_before_what_proves_less() -> None:
     assert chosen == [*range(7, SPANS_MAX + 5), last - 1, last]
 
 
-def test_of_many_findings_those_that_broke_a_promise_stay_and_the_rest_is_counted() -> None:
+def test_of_many_findings_those_that_violated_a_guarantee_stay_and_the_rest_is_counted() -> None:
     made = verified(later(FAILING)).findings[0]
     info = replace(made, finding=replace(made.finding, status=Status.INFO))
     result = verified([], findings=(*[info] * FINDINGS_MAX, made), counts={made.sort: 1, info.sort: 250}, verdict=Verdict.FAIL)

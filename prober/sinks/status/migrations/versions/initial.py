@@ -249,7 +249,7 @@ def _instances() -> None:
         _needed("environment", sa.Text()),
         _needed("region", sa.Text()),
         _needed("endpoint", sa.Text()),
-        _needed("promise", sa.Text()),
+        _needed("guarantee", sa.Text()),
         _needed("topic", sa.Text()),
         _needed("subscription", sa.Text()),
         _needed("labels", sa.JSON()),
