@@ -74,8 +74,8 @@ class Bench:
             try:
                 return await self.one_round(broker)
             except Undecided as reason:
-                told = str(reason)
-        raise CannotMeasureError(f"the machine is too busy: {told}")
+                why = str(reason)
+        raise CannotMeasureError(f"the machine is too busy: {why}")
 
     async def one_round(self, broker: object) -> tuple[float, float]:
         """A whole run. Raises Undecided."""

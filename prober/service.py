@@ -383,7 +383,7 @@ class Service:
         """Measures how late the loop wakes up; what else is to be done every so often."""
         assignments = self._assignments
         regularly = (Regular(AGE_S, assignments.age), Regular(SLICE_S, assignments.count_slice))
-        heartbeat, told = Regular(HEARTBEAT_S, self._send_heartbeat), 0
+        heartbeat, reported = Regular(HEARTBEAT_S, self._send_heartbeat), 0
         while True:
             due_t = monotonic_s() + TICK_S
             await asyncio.sleep(TICK_S)
@@ -391,8 +391,8 @@ class Service:
             self._metrics.health.took(families.LOOP_LAG, now - due_t)
             for regular in regularly:
                 regular.at(now)
-            heartbeat.at(now, at_once=self._live.changes != told)
-            told = self._live.changes
+            heartbeat.at(now, at_once=self._live.changes != reported)
+            reported = self._live.changes
 
     def _send_heartbeat(self) -> None:
         """Tells the status store how everything stands."""

@@ -227,13 +227,13 @@ class Work:
 
         Raises `JobError` if another process writes the report too.
         """
-        told = {
+        reported = {
             "verdict": outcome.exit.name,
             "line": outcome.line,
             "finished_at": datetime.fromtimestamp(wall_s(), UTC).isoformat(),
             "duration_s": round(monotonic_s() - self.began_s, 3),
         }
-        draft.publish({**told, **numbers})
+        draft.publish({**reported, **numbers})
         return outcome
 
     @property

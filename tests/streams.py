@@ -57,6 +57,6 @@ def course_of_a_day(height: float) -> list[dict[str, float]]:
     for part in range(12, 48):
         rise = max(0.0, 1.0 - abs(part - 26) / 10)
         waits = max(0.0, 1.0 - abs(part - 30) / 8) ** 2
-        told = {"bytes_per_s": 900_000.0 * height * (0.1 + 0.9 * rise), "age_s": 1340.0 * height * waits}
-        parts.append({"at": begin + 1800.0 * part, "backlog": round(5200 * height * waits), **told})
+        reported = {"bytes_per_s": 900_000.0 * height * (0.1 + 0.9 * rise), "age_s": 1340.0 * height * waits}
+        parts.append({"at": begin + 1800.0 * part, "backlog": round(5200 * height * waits), **reported})
     return parts

@@ -14,7 +14,7 @@ from prober.monitoring.comparison import Late
 from prober.sinks.live.condition import Condition
 
 
-def _told(*path: str, **shown: Any) -> Any:
+def _reported(*path: str, **shown: Any) -> Any:
     """A field that stands deeper in what the snapshot says of an own subscription."""
     return Field(validation_alias=AliasPath("status", *path), **shown)
 
@@ -76,31 +76,31 @@ class OwnPoint(Answer):
 class OwnSubscriptionAnswer(Answer, schema="OwnSubscription"):
     """A subscription of yours beside the prober's own messages, at the time of its newest point in Cloud Monitoring."""
 
-    name: Annotated[Subscription, _told("name")]
+    name: Annotated[Subscription, _reported("name")]
     """Its full name."""
-    target: Annotated[Target, _told("target")]
+    target: Annotated[Target, _reported("target")]
     """The target whose probes it is compared with."""
     late: Late
     """Who is late. What cannot be read, is missing or too old makes it unknown."""
     sentence: Annotated[str, Field(examples=["Unknown. Nothing is known of yours: it was not read yet."])]
     """The same in words."""
-    late_after_s: Annotated[Seconds, _told("late_after_s")]
+    late_after_s: Annotated[Seconds, _reported("late_after_s")]
     """From this age of the oldest message on a side is late."""
-    read_at: Annotated[Time | None, _told("read_at")]
+    read_at: Annotated[Time | None, _reported("read_at")]
     """When it was last read, or tried to; null: not yet."""
-    failure: Annotated[str, _told("failure", examples=[""])]
+    failure: Annotated[str, _reported("failure", examples=[""])]
     """Why that failed; empty: it did not."""
-    oldest_unacked_age_s: Annotated[OwnPoint | None, _told("reading", "oldest_unacked_age")]
+    oldest_unacked_age_s: Annotated[OwnPoint | None, _reported("reading", "oldest_unacked_age")]
     """Age of its oldest unacknowledged message; null: there is no point."""
-    undelivered: Annotated[OwnPoint | None, _told("reading", "undelivered")]
+    undelivered: Annotated[OwnPoint | None, _reported("reading", "undelivered")]
     """Messages that are not acknowledged."""
-    acked: Annotated[OwnPoint | None, _told("reading", "acked")]
+    acked: Annotated[OwnPoint | None, _reported("reading", "acked")]
     """Messages acknowledged in a minute."""
-    expired: Annotated[OwnPoint | None, _told("reading", "expired")]
+    expired: Annotated[OwnPoint | None, _reported("reading", "expired")]
     """Acknowledgement deadlines that expired in a minute."""
-    gap_s: Annotated[Seconds, _told("reading", "gap_s")]
+    gap_s: Annotated[Seconds, _reported("reading", "gap_s")]
     """The longest time without a point among the last ones."""
-    prober_oldest_unacked_age_s: Annotated[Seconds | None, _told("prober", "age_s")]
+    prober_oldest_unacked_age_s: Annotated[Seconds | None, _reported("prober", "age_s")]
     """The same age of the prober's own messages in the minute before that point; null: not known."""
 
 

@@ -83,7 +83,11 @@ def bundle(archive: Stored, finding_id: FindingName, _: Annotated[QueryParameter
     """
     record = finding_of(archive, finding_id)
     instance = next(
-        (told.probe_instance for told in archive.queries.probe_instances() if told.probe_instance.key == record.probe_instance),
+        (
+            reported.probe_instance
+            for reported in archive.queries.probe_instances()
+            if reported.probe_instance.key == record.probe_instance
+        ),
         None,
     )
     packed = SupportBundle(case_of(record, archive.queries.run(record.run_id), None), instance).as_zip()

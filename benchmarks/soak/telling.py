@@ -79,8 +79,8 @@ def report(seen: Soak) -> Iterator[str]:
     if seen.busy:
         yield "others kept the processors busy: neither skipped runs nor the event loop are evaluated"
     growth = seen.memory_growth
-    told = "too short to tell" if growth is None else f"{growth:+.1%} from the second quarter to the last"
-    yield f"memory of the service after {WARM_UP_S:.0f} s: {told}"
+    trend = "too short to tell" if growth is None else f"{growth:+.1%} from the second quarter to the last"
+    yield f"memory of the service after {WARM_UP_S:.0f} s: {trend}"
     for what in ("descriptors", "threads"):
         more = seen.more(what)
         yield f"{what}: {'too short to tell' if more is None else f'{more:+.0f} from the first quarter to the last'}"

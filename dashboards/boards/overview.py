@@ -330,13 +330,13 @@ def _differing_durations() -> Panel:
 
 def _differences(words: Words, family: Family, unit: str) -> Panel:
     """The compared aspects: all with a margin, also where the difference is not known."""
-    told = {bound: aggregate(select(family, bound=bound), f"{COMPARED}, aspect", "max") for bound in Bound}
-    allowed, low = told[Bound.MARGIN], told[Bound.LOW]
+    reported = {bound: aggregate(select(family, bound=bound), f"{COMPARED}, aspect", "max") for bound in Bound}
+    allowed, low = reported[Bound.MARGIN], reported[Bound.LOW]
     compared = f"{allowed} == {allowed}"  # what is not a number is not equal to itself
     columns = (
-        TableColumn("Difference", f"{told[Bound.ESTIMATE]} and {compared}", unit),
+        TableColumn("Difference", f"{reported[Bound.ESTIMATE]} and {compared}", unit),
         TableColumn("At least", f"{low} and {compared}", unit),
-        TableColumn("At most", f"{told[Bound.HIGH]} and {compared}", unit),
+        TableColumn("At most", f"{reported[Bound.HIGH]} and {compared}", unit),
         TableColumn("Allowed", compared, unit),
         TableColumn("Worse", f"({low} > bool {allowed}) and {low} == {low}", "bool_yes_no", ANY_IS_BAD),
     )

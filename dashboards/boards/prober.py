@@ -311,7 +311,7 @@ def _scrape_size() -> Panel:
 def _drills() -> Panel:
     words = Words(
         "Fire drills",
-        "Faults planted on purpose in a server of the prober's own, to see that somebody is told. No drill spends an error budget.",
+        "Faults planted on purpose in a server of the prober's own, to see that somebody is notified. No drill spends an error budget.",
         ("PubsubProberDrillOverdue",),
     )
     passed = aggregate(f"{select(families.DRILL_LAST_SUCCESS)} > 0", "drill", "max")

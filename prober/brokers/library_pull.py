@@ -98,7 +98,7 @@ class LibrarySession:
         self.asked_t = asked_t
         self.undelivered: set[str] = set()
         self.end_reason: str | None = None
-        self.told_closed = False
+        self.reported_closed = False
 
     @property
     def name(self) -> str:
@@ -304,7 +304,7 @@ class LibraryPull:
         if origin is None or self._closed:
             return  # closed while this was on its way: it was never given out
         session, publish_time = origin
-        if session.told_closed:
+        if session.reported_closed:
             session = self._opened_late(session, ack_id)
         self._held[ack_id] = message
         received = Received(
@@ -341,7 +341,7 @@ class LibraryPull:
 
     def _close_if_empty(self, session: LibrarySession) -> None:
         if session.end_reason is not None and not session.undelivered and self._open.pop(session.name, None) is not None:
-            session.told_closed = True
+            session.reported_closed = True
             self._tap.closed(session, session.end_reason)
 
     def _given_up(self, future: StreamingPull) -> None:

@@ -248,8 +248,8 @@ class NatsSubscriber:
 
         if isinstance(error, NotFoundError):
             return NotThere(f"{self._address} has no stream {self._stream} with the subjects {self._subjects}")
-        told = f"{error} {self._error}"
-        if "authorization" in told.lower() or "permission" in told.lower():
+        text = f"{error} {self._error}"
+        if "authorization" in text.lower() or "permission" in text.lower():
             return PermissionRefused(f"{self._address} refuses: {self._error or error}")
         return BrokerUnavailable(f"{self._address} cannot be reached, or does not answer: {self._error or repr(error)}")
 

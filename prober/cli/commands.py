@@ -111,8 +111,8 @@ def config_check(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
     settings, warnings = load_with_warnings(file, os.environ)
     check_budget(settings, os.environ)
     warn(warnings)
-    told = f", with {len(warnings)} warning{'s' if len(warnings) > 1 else ''}" if warnings else ""
-    print(f"{file}: valid{told}")
+    remark = f", with {len(warnings)} warning{'s' if len(warnings) > 1 else ''}" if warnings else ""
+    print(f"{file}: valid{remark}")
 
 
 NEWS: Final = write_duration(timedelta(seconds=NEWS_S))

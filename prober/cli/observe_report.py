@@ -13,7 +13,7 @@ from prober.cli.process import ExitCode, code_of
 from prober.core.events import Delivered, Published
 from prober.core.findings import Fact, Finding, Kind, Status
 from prober.core.guarded_verifier import RecordedFinding, Sort
-from prober.core.kinds import is_told
+from prober.core.kinds import is_reported
 from prober.core.rules import Rules
 from prober.core.unrecorded import SAME_TIME
 from prober.core.verdict import Verdict
@@ -150,10 +150,10 @@ class StreamObservation:
         for name, report in (("", self.stream.order()), ("without ordering, ", self.stream.order_without_ordering())):
             sums = _sums(report)
             if sums["deliveries"]:
-                told = [f"{sums[how]:,} {how.replace('_', ' ')}" for how in _HOWS if sums[how] or how == "in_order"]
+                reported = [f"{sums[how]:,} {how.replace('_', ' ')}" for how in _HOWS if sums[how] or how == "in_order"]
                 reordered = sums["reordered"] / max(1, sums["first_deliveries"])
                 extent = f", by up to {sums['extent_max']:,} messages" if sums["extent_max"] else ""
-                yield f"  {name}by number: {', '.join(told)}; {reordered:.4%} reordered (RFC 4737){extent}"
+                yield f"  {name}by number: {', '.join(reported)}; {reordered:.4%} reordered (RFC 4737){extent}"
             if report.not_followed:
                 yield f"  {name}not measured, on groups beyond the first {len(report.streams):,}: {report.not_followed:,} messages"
 
@@ -199,7 +199,7 @@ class StreamObservation:
     def _worth_telling(self) -> Sequence[RecordedFinding]:
         """All but what is only counted; of information what publishers did. Pairs that a record decides are among its findings."""
         decided = [] if self.recorded is None else [set(_proof(made, self.recorded)) for made in self.recorded.findings]
-        return [made for made in self.result.findings if is_told(*made.sort) and not any(_pair(made) <= ids for ids in decided)]
+        return [made for made in self.result.findings if is_reported(*made.sort) and not any(_pair(made) <= ids for ids in decided)]
 
     def _top(self, count: int) -> Sequence[str]:
         """The keys with the highest scores by load, the highest first."""
@@ -253,8 +253,8 @@ def _sums(report: OrderReport) -> Counter[str]:
 def record_as_text(verification: RecordVerification, offset_s: float | None) -> Iterator[str]:
     """What is printed of it, line by line."""
     counts = verification.counts
-    told = f"{counts['received']:,} of {counts['confirmed']:,} confirmed publishes came"
-    yield f"  by the publishers' record: {verification.verdict}, {told}{f'; {verification.reason}' if verification.reason else ''}"
+    reported = f"{counts['received']:,} of {counts['confirmed']:,} confirmed publishes came"
+    yield f"  by the publishers' record: {verification.verdict}, {reported}{f'; {verification.reason}' if verification.reason else ''}"
     by_messages: dict[frozenset[str], list[RecordedFinding]] = {}
     for made in verification.findings:
         by_messages.setdefault(frozenset(_proof(made, verification)), []).append(made)

@@ -103,7 +103,7 @@ def _notes(report: OrderReport) -> Iterator[str]:
     """Results that do not fit into a table, in words; only those that occurred."""
     total, streams = _total(report.streams), report.streams
     undecided = sum(each.reordering.undecided for each in streams)
-    told = {
+    reported = {
         "streams left out here, which did better than those above": len(streams) - SHOWN_IN_TEXT,
         "messages with a number below the first of their stream, neither early nor late": total.before_start,
         "messages that are late or duplicates; so much is missing that it is not known which": total.late_or_duplicate,
@@ -115,7 +115,7 @@ def _notes(report: OrderReport) -> Iterator[str]:
         "deliveries not measured, because nothing with so high a number was published": report.not_published,
         f"deliveries not measured, because only the first {STREAMS_MAX:,} streams are": report.not_followed,
     }
-    yield from (f"{words}: {count:,}" for words, count in told.items() if count > 0)
+    yield from (f"{words}: {count:,}" for words, count in reported.items() if count > 0)
     if not streams:
         yield "nothing to measure: no delivery has both an ordering key and a sequence number"
 

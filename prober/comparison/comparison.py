@@ -92,13 +92,13 @@ def compare_pairs(
     confidence = confidence_of_each(len(measured))
     aspects = tuple(compare_aspect(each, margins[each.aspect], confidence) for each in measured)
     counted = Counter(pair.experiment for pair in pairs if not pair.is_ours)
-    told = {experiment: counted[experiment] for experiment in wanted}
+    reported = {experiment: counted[experiment] for experiment in wanted}
     return Comparison(
         settings.baseline,
         settings.candidate,
-        overall([each.standing for each in aspects], complete=all(told.values())),
+        overall([each.standing for each in aspects], complete=all(reported.values())),
         aspects,
-        told,
+        reported,
         sum(pair.is_ours for pair in pairs),
         took_s,
     )
@@ -120,7 +120,7 @@ def why_unknown(aspect: ComparedAspect) -> str:
         return f"in {aspect.one_sided} of {aspect.pairs + aspect.one_sided} pairs only one of the two had something to measure"
     if isfinite(aspect.pairs_needed):
         return f"{aspect.pairs} pairs of runs leave it open, about {aspect.pairs_needed:.0f} would tell"
-    return "the difference is too close to the margin to be told by waiting"
+    return "the difference is too close to the margin to be decided by waiting"
 
 
 # --- in words ----------------------------------------------------------------------------------------------------------------

@@ -110,8 +110,10 @@ def _matched(baseline: Sequence[RunResult], candidate: Sequence[RunResult], apar
 
 def measured_by(pairs: Iterable[PairOfRuns]) -> list[Measured]:
     """What these pairs measured of each aspect, without what neither run of any pair measured."""
-    told = [pair for pair in pairs if not pair.is_ours]
-    every = (_shares(aspect, told) if aspect.statistic is Statistic.SHARE else _durations(aspect, told) for aspect in ASPECTS)
+    reported = [pair for pair in pairs if not pair.is_ours]
+    every = (
+        _shares(aspect, reported) if aspect.statistic is Statistic.SHARE else _durations(aspect, reported) for aspect in ASPECTS
+    )
     return [measured for measured in every if measured.pairs or measured.one_sided]
 
 

@@ -61,7 +61,7 @@ class StoredComparisons:
             except StatusError:  # the store's own errors are reported elsewhere
                 self._metrics.unknown(targets)
             else:
-                self._metrics.told(targets, found.standing, found.aspects)
+                self._metrics.report(targets, found.standing, found.aspects)
 
 
 def _targets(settings: ComparisonSettings) -> ComparedTargets:

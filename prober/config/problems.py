@@ -39,13 +39,13 @@ def dotted(path: Path) -> str:
 def report(problems: Sequence[Problem], source: str, origins: Mapping[Path, str], lines: Lines = _NO_LINES) -> str:
     """All problems, one per line, each with its key, and the environment variable or the line of the file that it comes from."""
     ordered = sorted(dict.fromkeys(problems), key=lambda problem: [str(part) for part in problem.path])
-    told = []
+    reported = []
     for path, text in ordered:
         where = place(path, origins, lines)
-        told.append(f"{where}: {text}" if where else text)
-    if len(told) == 1:
-        return f"{source}: {told[0]}"
-    return "\n".join([f"{source}: {len(told)} problems", *(f"  {line}" for line in told)])
+        reported.append(f"{where}: {text}" if where else text)
+    if len(reported) == 1:
+        return f"{source}: {reported[0]}"
+    return "\n".join([f"{source}: {len(reported)} problems", *(f"  {line}" for line in reported)])
 
 
 def place(path: Path, origins: Mapping[Path, str], lines: Lines = _NO_LINES) -> str:
@@ -68,8 +68,8 @@ def _line_of(path: Path, lines: Lines) -> int | None:
 def from_pydantic(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
     """The problems that pydantic found in data for a model."""
     # Of a list whose elements are wrong pydantic says too that it is too short.
-    told = [details for details in error.errors(include_url=False) if details["type"] != "too_short" or not details["input"]]
-    return [_in_words(details, model) for details in told]
+    reported = [details for details in error.errors(include_url=False) if details["type"] != "too_short" or not details["input"]]
+    return [_in_words(details, model) for details in reported]
 
 
 def validated(model: type[_Model], written: Mapping[str, Any]) -> _Model:

@@ -189,21 +189,21 @@ class FindingsCollector:
 
         reasons     what else is assumed with the doubt; without one, what rules each alternative out.
         """
-        told, reasons = doubt, reasons if doubt else (*reasons, SETTLED)
+        reported, reasons = doubt, reasons if doubt else (*reasons, SETTLED)
         if not doubt and t <= self.grace_until_t:
             doubt = f"{self.grace_cause} may explain it"
         doubt = doubt or self._elsewhere(kind)
         status = Status.INDETERMINATE if doubt else Status.VIOLATION
-        self._add(kind, status, t, witnesses, facts, doubt, reasons if told or not doubt else ())
+        self._add(kind, status, t, witnesses, facts, doubt, reasons if reported or not doubt else ())
         return not doubt
 
     def liveness(
         self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "", reasons: Sequence[str] = ()
     ) -> None:
         """Files the passing of a deadline; a `doubt` makes it indeterminate."""
-        told, doubt = doubt, doubt or self._elsewhere(kind)
+        reported, doubt = doubt, doubt or self._elsewhere(kind)
         status = Status.INDETERMINATE if doubt else Status.LIVENESS
-        self._add(kind, status, t, witnesses, facts, doubt, reasons if told or not doubt else ())
+        self._add(kind, status, t, witnesses, facts, doubt, reasons if reported or not doubt else ())
 
     def info(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts) -> None:
         """Files an observation worth counting that violates no guarantee."""
@@ -236,9 +236,9 @@ class FindingsCollector:
         numbers.discard(0)
         proof = tuple(sorted(numbers)[:WITNESSES_MAX])
         assumed = NOTHING if status is INFO else self._assumptions.behind(kind, ids_alone=self.ids_alone)
-        told = {**facts, EPOCHS: self.epochs} if self.epochs > 1 else facts
+        reported = {**facts, EPOCHS: self.epochs} if self.epochs > 1 else facts
         why = () if status is INFO else self._reasons(kind, doubt, reasons)
-        self._file(Finding(kind, status, self.subscription, self.key, t, proof, told, doubt, assumed, why))
+        self._file(Finding(kind, status, self.subscription, self.key, t, proof, reported, doubt, assumed, why))
 
 
 def excuse_cut_off(waiting: Sequence[tuple[Event, int]], collector_of: Callable[[Delivered], FindingsCollector]) -> None:

@@ -68,15 +68,17 @@ class GuardedVerifier:
     fault            what the checker raised, if it did.
     """
 
-    def __init__(self, rules: Mapping[str, Rules], told: Callable[[Sequence[Finding]], Sequence[Finding]] | None = None) -> None:
+    def __init__(
+        self, rules: Mapping[str, Rules], reported: Callable[[Sequence[Finding]], Sequence[Finding]] | None = None
+    ) -> None:
         """Start with an empty history.
 
-        `rules`: the subscriptions of the history, each with its bounds and settings. `told` turns new findings into those that are kept and
-        returned, where a part of a history is verified in place of the whole.
+        `rules`: the subscriptions of the history, each with its bounds and settings. `reported` turns new findings into those that are kept
+        and returned, where a part of a history is verified in place of the whole.
         """
         default = next(iter(rules.values()), Rules())
         self._verifier = Verifier(default, subscriptions=rules, rules_by_subscription=rules)
-        self._told = told
+        self._reported = reported
         self.findings = KeptFindings()
         self.ended = False
         self.stopped_because = ""
@@ -139,6 +141,6 @@ class GuardedVerifier:
         return verdict_of(failed=self.findings.failed, owed=incomplete or bool(self.stopped_because) or self.owed)
 
     def _keep(self, findings: Sequence[Finding], number: int) -> Sequence[Finding]:
-        told = findings if self._told is None else self._told(findings)
-        self.findings.add(told, number)
-        return told
+        reported = findings if self._reported is None else self._reported(findings)
+        self.findings.add(reported, number)
+        return reported

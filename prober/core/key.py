@@ -37,7 +37,7 @@ class KeyChecker:
     baseline    the first delivery, if no earlier copy of its record can have come before the subscription was there.
     baseline_t  what was invoked up to then may have been published before the subscription was there.
     compare_t   when to compare what it received with other subscriptions.
-    told_of_acked   regions with a finding that the key went on elsewhere while an acknowledgement may have been under way.
+    reported_acked   regions with a finding that the key went on elsewhere while an acknowledgement may have been under way.
     """
 
     __slots__ = (
@@ -58,9 +58,9 @@ class KeyChecker:
         "liveness",
         "numbers",
         "queued_t",
+        "reported_acked",
         "rules",
         "subscription",
-        "told_of_acked",
     )
 
     def __init__(self, collector: FindingsCollector, subscription: Subscription, group: KeyGroup, counts: Coverage) -> None:
@@ -82,7 +82,7 @@ class KeyChecker:
         self.liveness = Liveness(self)
         self.queued_t = inf
         self.compare_t = inf
-        self.told_of_acked: frozenset[str] = frozenset()
+        self.reported_acked: frozenset[str] = frozenset()
         self.numbers = None if self.rules.publishes_recorded else NumbersCheck(collector)
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------

@@ -309,7 +309,7 @@ They are information about the service, but an engineer has to look at them. All
 """
 
 
-def is_told(kind: Kind, status: Status) -> bool:
+def is_reported(kind: Kind, status: Status) -> bool:
     """Whether a finding is shown to readers, and not only counted."""
     return status is not Status.INFO or kind in OF_PUBLISHERS
 

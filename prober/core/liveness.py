@@ -53,7 +53,7 @@ class Liveness:
     clock       the obstacles of the key.
     """
 
-    __slots__ = ("_key", "_proven", "_runs", "_told", "_told_lost", "clock", "due_t", "last_number")
+    __slots__ = ("_key", "_proven", "_reported", "_reported_lost", "_runs", "clock", "due_t", "last_number")
 
     def __init__(self, key: KeyChecker) -> None:
         self._key = key
@@ -62,8 +62,8 @@ class Liveness:
         self.last_number = 0
         self._runs = Runs(key)
         self._proven: dict[int, Pending] = {}
-        self._told: frozenset[object] = NOTHING
-        self._told_lost: frozenset[object] = NOTHING
+        self._reported: frozenset[object] = NOTHING
+        self._reported_lost: frozenset[object] = NOTHING
 
     # --- what happens --------------------------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class Liveness:
         key, clock, runs, subscription = self._key, self.clock, self._runs, self._key.subscription
         t = clock.last_t = one.t
         self.last_number = one.number
-        self._told = NOTHING
+        self._reported = NOTHING
         if subscription.clocks.latest is not clock.holds:
             subscription.clocks.touch(clock.holds)
         if one.session.is_limited:
@@ -207,14 +207,14 @@ class Liveness:
         """The verdict of a clock, and why it is no proof: after a finding in doubt only the proof is reported."""
         clocks, once = self._key.subscription.clocks, (kind, what, HELD_ELSEWHERE)
         verdict = clocks.decide(self.clock, wait, now, firm=not doubt)
-        if doubt or verdict.passed_t < inf or once in self._told or once in self._told_lost:
+        if doubt or verdict.passed_t < inf or once in self._reported or once in self._reported_lost:
             return verdict, doubt
         in_doubt = clocks.decide(self.clock, wait, now, firm=False)
         if in_doubt.passed_t < inf:
             if kind is Kind.LOST_OVERTAKEN:
-                self._told_lost |= {once}
+                self._reported_lost |= {once}
             else:
-                self._told |= {once}
+                self._reported |= {once}
             return Verdict(in_doubt.passed_t, verdict.left_s), HELD_ELSEWHERE
         return in_doubt, ""
 
@@ -251,7 +251,7 @@ class Liveness:
         oldest = list(islice(self._verified(now), OLDEST))
         if not oldest:
             return
-        if Kind.STUCK in self._told:
+        if Kind.STUCK in self._reported:
             yield deadline_s
             return
         first, known_t = min(oldest, key=lambda one: one[1])
@@ -262,7 +262,7 @@ class Liveness:
             pending = [one for one, t in self._verified(now) if t <= verdict.passed_t]
             overdue.stuck(self._key, first, pending, wait, verdict.passed_t, doubt)
             if doubt != HELD_ELSEWHERE:
-                self._told |= {Kind.STUCK}
+                self._reported |= {Kind.STUCK}
         yield verdict.left_s or deadline_s
 
     def _verified(self, now: float) -> Iterator[tuple[Publication, float]]:
@@ -278,7 +278,7 @@ class Liveness:
         """LOST_OVERTAKEN: what others overtook; that the key moves on does not restart this deadline."""
         for lane in self._key.lanes.values():
             for publication, by in (*lane.overtaken.items(), *islice(lane.pending.items(), OLDEST)):
-                is_open = publication in lane.pending and publication not in self._told_lost
+                is_open = publication in lane.pending and publication not in self._reported_lost
                 if by is None or not is_open or not self._may_be_pending(publication, self._key.baseline_t):
                     continue
                 wait = Wait(max(by.t, publication.confirmed_t), self._key.rules.delivery_deadline_s, publication.invoked_t)
@@ -288,7 +288,7 @@ class Liveness:
                 if verdict.passed_t < inf:
                     overdue.lost(self._key, publication, by, wait, verdict.passed_t, doubt)
                 if verdict.passed_t < inf and doubt != HELD_ELSEWHERE:
-                    self._told_lost |= {publication}
+                    self._reported_lost |= {publication}
                 else:
                     yield verdict.left_s
 
@@ -298,7 +298,7 @@ class Liveness:
         """REDELIVERY_STALL: runs that did not come as far as they must, and what a seek back did not bring."""
         rules = self._key.rules
         for run in (*self._runs.unfinished(excused_t), *self._runs.not_brought_back()):
-            if (Kind.REDELIVERY_STALL, run.lane) in self._told:
+            if (Kind.REDELIVERY_STALL, run.lane) in self._reported:
                 continue
             log = run.lane.log
             wait = Wait(max(self.clock.last_t, run.since_t), rules.stall_deadline_s, log.invoked_t(run.target))
@@ -311,7 +311,7 @@ class Liveness:
                 reasons = () if doubt else overdue.reasons_of(self._key.subscription, self.clock, wait, verdict.passed_t, *ended)
                 self._key.collector.liveness(Kind.REDELIVERY_STALL, verdict.passed_t, witnesses, facts, doubt, reasons)
                 if doubt != HELD_ELSEWHERE:
-                    self._told |= {(Kind.REDELIVERY_STALL, run.lane)}
+                    self._reported |= {(Kind.REDELIVERY_STALL, run.lane)}
             yield verdict.left_s or rules.stall_deadline_s
 
     # --- what was not acknowledged -------------------------------------------------------------------------------------------
@@ -324,7 +324,7 @@ class Liveness:
         found_by_doubt: dict[str, list[tuple[Delivery, Wait, float]]] = {}
         early: dict[str, float] = {}  # pending since then and not overdue, so nothing is that was pending later
         for one in list(self.clock.holds.unacked.values()):
-            if one.t <= excused_t or one.number in self._told:
+            if one.t <= excused_t or one.number in self._reported:
                 continue
             wait, doubt = self._wait_of(one), removed_after(self._key.subscription, one, now)
             until_t = self._expires(wait.sent_t, now)
@@ -360,10 +360,10 @@ class Liveness:
             if not doubt:
                 self.clock.holds.others[one.record] = self.clock.holds.unacked.pop(one.record)
             elif doubt != HELD_ELSEWHERE:
-                self._told |= {one.number}
-        if (Kind.UNACKED_STALL, doubt) in self._told:
+                self._reported |= {one.number}
+        if (Kind.UNACKED_STALL, doubt) in self._reported:
             return
-        self._told |= {(Kind.UNACKED_STALL, doubt)}
+        self._reported |= {(Kind.UNACKED_STALL, doubt)}
         overdue.unacked(self._key, found, doubt)
 
     def is_idle(self, now: float) -> bool:

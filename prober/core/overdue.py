@@ -72,8 +72,8 @@ def unacked(key: KeyChecker, found: Sequence[tuple[Delivery, Wait, float]], doub
     facts = seqs(key, shown, len(found)) | times(wait, passed_t) | {"since": _since(key, first, wait)}
     what = words_for(key, shown[0])
     never = f"not acknowledged: {unacknowledged(key.subscription, what, shown[0].invoked_t, inf)}"
-    told = () if doubt else reasons_of(key.subscription, key.liveness.clock, wait, passed_t, never, not_removed(key.rules))
-    key.collector.liveness(Kind.UNACKED_STALL, passed_t, [one.number for one in shown[:5]], facts, doubt, told)
+    reported = () if doubt else reasons_of(key.subscription, key.liveness.clock, wait, passed_t, never, not_removed(key.rules))
+    key.collector.liveness(Kind.UNACKED_STALL, passed_t, [one.number for one in shown[:5]], facts, doubt, reported)
 
 
 def _since(key: KeyChecker, one: Delivery, wait: Wait) -> str:

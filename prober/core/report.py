@@ -269,10 +269,10 @@ def moved(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery) -> None:
     held = lane.now.held if key.subscription.streaming else lane.now.outstanding()
     others = [(at, other) for at, other in held if other.owner != one.owner]
     answered = not others and not key.subscription.streaming
-    if answered and lane.region in key.told_of_acked:
+    if answered and lane.region in key.reported_acked:
         return  # by pull and push that is the rule, and reported once
     if _moved(key, lane, one, position, others) and answered:
-        key.told_of_acked |= {lane.region}
+        key.reported_acked |= {lane.region}
 
 
 def _moved(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, position: int, others: Sequence[tuple[int, Delivery]]) -> bool:

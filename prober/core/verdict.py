@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 STILL_OWED: Final = (
-    "the history ended while messages were pending, so a late message and a lost one cannot be told apart; if this persists, "
+    "the history ended while messages were pending, so a late message and a lost one cannot be distinguished; if this persists, "
     "record for longer (a probe: deadlines.drain)"
 )
 """Why a history without a finding is UNKNOWN, in words."""

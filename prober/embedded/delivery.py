@@ -116,9 +116,9 @@ def _has_more_than_its_share(client: Client, clients: list[Client]) -> bool:
 
 def _serve(queue: SubscriptionQueue, key_queue: KeyQueue, stream: Stream, now: float) -> None:
     """Give a key queue its turn on a stream."""
-    told_after_s = queue.engine.behaviour.breaks(queue.name, key_queue, now)
-    if told_after_s is not None:
-        break_stream(queue, stream, errors.ServiceError(errors.Code.UNAVAILABLE, BREAK_MESSAGE), now, told_after_s)
+    reported_after_s = queue.engine.behaviour.breaks(queue.name, key_queue, now)
+    if reported_after_s is not None:
+        break_stream(queue, stream, errors.ServiceError(errors.Code.UNAVAILABLE, BREAK_MESSAGE), now, reported_after_s)
         queue.schedule(key_queue, now)
         return
     for _ in range(_TURN_MESSAGES):
@@ -155,15 +155,15 @@ def break_breaking(queue: SubscriptionQueue, stream: Stream, now: float) -> None
 
 
 def break_stream(
-    queue: SubscriptionQueue, stream: Stream, error: errors.ServiceError, now: float, told_after_s: float = 0.0
+    queue: SubscriptionQueue, stream: Stream, error: errors.ServiceError, now: float, reported_after_s: float = 0.0
 ) -> None:
     """End a stream from this side; what was about to be sent on it goes out first. A fault may tell its client later."""
     _send(queue, stream)
     queue.close_stream(stream, now)
     end = EndStream(stream.id, error)
-    if told_after_s:
+    if reported_after_s:
         queue.engine.effects.append(HalfOpen(stream.id))
-        queue.engine.set_timer(now + told_after_s, queue, end)
+        queue.engine.set_timer(now + reported_after_s, queue, end)
     else:
         queue.engine.effects.append(end)
 

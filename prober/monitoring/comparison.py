@@ -166,9 +166,9 @@ def shown(statuses: Iterable[OwnSubscriptionStatus], now: float) -> tuple[OwnSub
     return tuple(_snapshot(by_name[name], now) for name in sorted(by_name))
 
 
-def _snapshot(told: list[OwnSubscriptionStatus], now: float) -> OwnSubscriptionSnapshot:
-    newest = max(told, key=lambda one: (not one.failure, one.read_at or 0.0))
-    sides = [one.prober for one in told if one.prober.here] or [newest.prober]
+def _snapshot(reported: list[OwnSubscriptionStatus], now: float) -> OwnSubscriptionSnapshot:
+    newest = max(reported, key=lambda one: (not one.failure, one.read_at or 0.0))
+    sides = [one.prober for one in reported if one.prober.here] or [newest.prober]
     order = (Side.LATE, Side.UNKNOWN, Side.IN_TIME)
     prober = min(sides, key=lambda one: order.index(one.side))
     status = OwnSubscriptionStatus(

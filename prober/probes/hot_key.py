@@ -71,12 +71,12 @@ def _of_backlog(steps: Iterable[RampStep]) -> dict[Figure, float]:
     if not done:
         return {}
     queueing = next((step for step in done if step.queues), None)
-    told = queueing or max(done, key=lambda step: step.published / step.seconds)
-    rate = told.published / told.seconds
+    reported = queueing or max(done, key=lambda step: step.published / step.seconds)
+    rate = reported.published / reported.seconds
     figures = {
         Figure.HOT_KEY_PUBLISHED: rate,
-        Figure.HOT_KEY_ACKNOWLEDGED: told.acknowledged / told.seconds,
-        Figure.HOT_KEY_BACKLOG_GROWTH: (told.waiting_after - told.waiting_before) / told.seconds,
+        Figure.HOT_KEY_ACKNOWLEDGED: reported.acknowledged / reported.seconds,
+        Figure.HOT_KEY_BACKLOG_GROWTH: (reported.waiting_after - reported.waiting_before) / reported.seconds,
     }
     return figures if queueing is None else {Figure.BACKLOG_BEGINS: rate, **figures}
 

@@ -211,7 +211,7 @@ def stream_of(settings: StreamPlan) -> ObservedStream:
 
 
 async def _without_stream(context: ProbeContext, workload: Workload) -> None:
-    raise NotSupported("the observe probe was not told which stream to observe")
+    raise NotSupported("the observe probe has no stream to observe")
 
 
 PROBE = Experiment(

@@ -21,8 +21,8 @@ Called on the event loop; must not block.
 class UnverifiedTap:
     """Tells a probe what one subscriber receives of an epoch."""
 
-    def __init__(self, epoch: str, told: Read = lambda _key, _stamp: None) -> None:
-        self._epoch, self._told = epoch, told
+    def __init__(self, epoch: str, reported: Read = lambda _key, _stamp: None) -> None:
+        self._epoch, self._reported = epoch, reported
 
     def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
         """A session is of no interest."""
@@ -38,7 +38,7 @@ class UnverifiedTap:
     def of_run(self, session: BrokerSession, received: Received, stamp: Stamp) -> None:
         """A message of the run was received: it is acknowledged."""
         session.ack(received)
-        self._told(received.ordering_key, stamp)
+        self._reported(received.ordering_key, stamp)
 
     def unanswered(self, session: BrokerSession, received: Received) -> None:
         """Everything is answered."""

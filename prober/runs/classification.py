@@ -57,7 +57,7 @@ class Classifier:
 
     Latencies of deliveries are those on the first subscription of the run; on any other subscription only repeated deliveries are reported.
 
-    untold      deliveries of which it is not known any more whether they came before.
+    unclassified deliveries of which it is not known any more whether they came before.
     attempts    publishes that were tried; a message counts each time.
     answered_t  when a publish was confirmed last, or a message received; before the first, minus infinity.
     """
@@ -67,7 +67,7 @@ class Classifier:
 
         `subscription`: the first one of the run; empty if there is but one.
         """
-        self.untold = 0
+        self.unclassified = 0
         self.attempts = 0
         self.answered_t = -inf
         self._epoch, self._subscription = epoch, subscription
@@ -178,6 +178,6 @@ class Classifier:
         if never_published:
             return DeliveryKind.FIRST, None
         if forgot:
-            self.untold += 1
+            self.unclassified += 1
             return None, None
         return DeliveryKind.PUBLISHER_DUPLICATE, None

@@ -234,8 +234,8 @@ class Recording:
     def counters(self) -> Counter[str]:
         """What was seen and verified so far, and what was counted beside it."""
         seen = self.verifier.counters + self._counted
-        if self._classifier.untold:
-            seen["deliveries_unclassified"] = self._classifier.untold
+        if self._classifier.unclassified:
+            seen["deliveries_unclassified"] = self._classifier.unclassified
         return seen
 
     def count(self, name: str, by: int = 1) -> None:

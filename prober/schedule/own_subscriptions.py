@@ -53,13 +53,13 @@ class OwnSubscriptions:
         backlogs: Backlogs,
         admin_of: AdminOf,
         metrics: Metrics,
-        told: Callable[[tuple[OwnSubscriptionStatus, ...]], None],
+        reported: Callable[[tuple[OwnSubscriptionStatus, ...]], None],
     ) -> None:
         """`backlogs`: the pending messages on a target.
 
-        `told`: is called with all statuses after each reading. All on the event loop.
+        `reported`: is called with all statuses after each reading. All on the event loop.
         """
-        self._settings, self._backlogs, self._told = config.monitoring, backlogs, told
+        self._settings, self._backlogs, self._reported = config.monitoring, backlogs, reported
         self._metrics, self._health = metrics.own(), metrics.health
         self._named = {
             one.name: Watched(_target_of(one, config.targets), one.late_after.total_seconds())
@@ -147,7 +147,7 @@ class OwnSubscriptions:
         statuses = tuple(self._statuses.values())
         for one in shown(statuses, wall_s()):
             self._metrics.read(one)
-        self._told(statuses)
+        self._reported(statuses)
 
     # --- what runs say -------------------------------------------------------------------------------------------------------
 

@@ -143,7 +143,7 @@ class ShardingMember:
         try:
             await asyncio.to_thread(self._release_all)
         except StatusError as error:
-            _log.warning("the other probers are not told that this one has stopped: %s", error)
+            _log.warning("the other probers are not notified that this one has stopped: %s", error)
 
     def _ask(self, held: frozenset[str], takes_more: bool) -> tuple[set[str], set[str]]:
         """What belongs to this prober, and what it holds. In a thread."""

@@ -73,7 +73,7 @@ OUTSIDE = (
     Story("PubsubProberStatusStoreDown", "not for one request", {STORE_UP: "1x40 0x4 1x60"}, {"11m": 0, "16m": 0}),
     Story(
         "PubsubProberStatusStoreFailing",
-        "is not told twice of a store that is down",
+        "is not reported twice of a store that is down",
         {STORE_UP: "1x20 0x120", of(families.STATUS_FAILURES): "0x20 0+1x120"},
         {"12m": 0, "25m": 0},
     ),

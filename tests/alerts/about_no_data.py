@@ -132,7 +132,7 @@ STORIES = (
     ),
     Story(
         "PubsubProberRunsMissing",
-        "ends when the prober does not answer any more, before that is told",
+        "ends when the prober does not answer any more, before that is reported",
         {PASSED: "0+1x40 40x120 stale", INTERVAL: "10x160 stale", ASSIGNED: at("0x160 stale")},
         {"38m": 1, "41m": 0, "45m": 0},
     ),

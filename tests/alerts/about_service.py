@@ -264,7 +264,7 @@ FOUND_LATE = (
     ),
     Story(
         "PubsubViolationFoundLate",
-        "is told once by several probers that read one report",
+        "is reported once by several probers that read one report",
         {LATE: "1x40", of(families.REVERIFIED_FINDINGS, kind=Kind.ORDER_GAP, instance="j"): "1x40"},
         {"4m": 1},
     ),

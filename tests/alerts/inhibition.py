@@ -87,7 +87,7 @@ def rank(labels: Mapping[str, str]) -> int:
     return SEVERITIES.index(Severity(labels["severity"]))
 
 
-def told(labels: Mapping[str, str]) -> str:
+def reported(labels: Mapping[str, str]) -> str:
     """What tells an alert from the others."""
     return " ".join(f"{name}={value}" for name, value in sorted(labels.items()))
 

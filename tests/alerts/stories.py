@@ -68,7 +68,7 @@ class Story:
 
 
 def of(family: Family, suffix: str = "", **labels: str) -> str:
-    """A series of a family as it is scraped: on the target and by the process of all stories, unless told otherwise."""
+    """A series of a family as it is scraped: on the target and by the process of all stories, unless stated otherwise."""
     given = {name.rstrip("_"): value for name, value in labels.items()}
     wanted = {*family.labels, *({"le"} if suffix == "_bucket" else ())}
     complete = {name: value for name, value in {**PROBE, "part": "", **given}.items() if name in wanted}
@@ -137,7 +137,7 @@ def _may_make(rule: Mapping[str, Any], story: Story) -> bool:
 
 
 def play(story: Story, folder: Path) -> tuple[int, str]:
-    """What promtool says about a story; 0 if it goes as told."""
+    """What promtool says about a story; 0 if it goes as reported."""
     rules = rules_of(story, folder)
     document = {
         "rule_files": [str(rules)],
@@ -195,7 +195,7 @@ def alerts_in(rules: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [rule for rule in rules if "alert" in rule]
 
 
-def told_apart(alert: Mapping[str, Any]) -> str:
+def distinguished(alert: Mapping[str, Any]) -> str:
     """What tells an alert from all others: its name, and labels where several have that name."""
     labels = alert["labels"]
     return "-".join([alert["alert"], *(labels[name] for name in ("slo", "severity") if name in labels)])

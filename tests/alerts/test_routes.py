@@ -13,7 +13,7 @@ import yaml
 from prober.alerting.rules import INTERVAL_S, AlertBasis, Severity
 from prober.durations import duration_s
 from prober.slo.indicators import Indicator
-from tests.alerts.inhibition import Labels, everything, hidden, inhibition, matcher, rank, told
+from tests.alerts.inhibition import Labels, everything, hidden, inhibition, matcher, rank, reported
 from tests.alerts.stories import ALERTS, NAMES, WRITTEN
 from tests.alerts.tools import said
 from tests.helm.chart import CASES, of_kind
@@ -128,7 +128,7 @@ def burn(indicator: Indicator, severity: str = "critical") -> Labels:
 
 
 def hides(source: Labels, target: Labels) -> bool:
-    """Whether an alert keeps another from being told, by the example."""
+    """Whether an alert keeps another from being reported, by the example."""
     return any(rule.inhibits(source, target) for rule in RULES)
 
 
@@ -148,10 +148,10 @@ def test_no_rule_could_hide_a_page_by_a_ticket_whatever_severities_an_installati
         assert least >= most, rule
 
 
-def test_alerts_that_hide_each_other_do_not_exist_so_the_cause_is_told() -> None:
-    hidden_by: dict[str, set[str]] = {told(one): set() for one in EVERY}
+def test_alerts_that_hide_each_other_do_not_exist_so_the_cause_is_reported() -> None:
+    hidden_by: dict[str, set[str]] = {reported(one): set() for one in EVERY}
     for cause, consequence in hidden(RULES, EVERY):
-        hidden_by[told(consequence)].add(told(cause))
+        hidden_by[reported(consequence)].add(reported(cause))
     while causes := {name for name, others in hidden_by.items() if not others}:
         hidden_by = {name: others - causes for name, others in hidden_by.items() if name not in causes}
     assert hidden_by == {}, "each of these is hidden by another of these"
@@ -195,7 +195,8 @@ WITHIN = {
 }
 """Pages of different groups of which the second fires only while the first does.
 
-A violation is told at once and for an hour, its budget when the run has ended and for half an hour. Both others begin with the same scrape.
+A violation is reported at once and for an hour, its budget when the run has ended and for half an hour. Both others begin with the same
+scrape.
 """
 
 
@@ -268,7 +269,7 @@ def test_the_cause_hides_its_consequence_if_it_is_as_severe(cause: Indicator, co
     assert not hides(burn(consequence), burn(cause))
 
 
-def test_where_nothing_can_be_reached_only_that_is_told_and_what_it_costs() -> None:
+def test_where_nothing_can_be_reached_only_that_is_reported_and_what_it_costs() -> None:
     unreachable = alert("PubsubTargetUnreachable")
     assert hides(unreachable, alert("PubsubKeysStalled"))
     assert hides(unreachable, burn(Indicator.OLDEST_UNACKED_MESSAGE_AGE))

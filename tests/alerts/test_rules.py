@@ -11,7 +11,7 @@ import pytest
 from prober.alerting.options import PAGES
 from prober.alerting.rules import AlertBasis, Owner, Severity
 from tests.alerts.reading import FROM_PROMETHEUS, labels_of, recorded, scraped, selectors
-from tests.alerts.stories import ALERTS, EPOCH, PATHS, RULES, WRITTEN, in_story_time, told_apart
+from tests.alerts.stories import ALERTS, EPOCH, PATHS, RULES, WRITTEN, distinguished, in_story_time
 from tests.alerts.tools import said
 
 
@@ -30,7 +30,7 @@ def test_promtool_would_say_it(tmp_path: Path) -> None:
 # --- conventions -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("alert", WRITTEN, ids=told_apart)
+@pytest.mark.parametrize("alert", WRITTEN, ids=distinguished)
 def test_an_alert_is_written_by_the_conventions(alert: dict[str, Any]) -> None:
     name, labels, annotations = alert["alert"], alert["labels"], alert["annotations"]
     prefix = "Pubsub(Prober|(?=TargetBlind))" if labels["owner"] == Owner.PROBER else "Pubsub(?!Prober)"
@@ -46,7 +46,7 @@ def test_an_alert_is_written_by_the_conventions(alert: dict[str, Any]) -> None:
     assert annotations.get("status_url", "").startswith(f"{PAGES}/findings?") == (labels.get("evidence") == AlertBasis.PROOF)
 
 
-def test_no_alert_is_told_apart_by_key() -> None:
+def test_no_alert_is_distinguished_by_key() -> None:
     for alert in WRITTEN:
         grouped = re.findall(r"by \(([^)]*)\)", alert["expr"])
         assert not {"key", "ordering_key", "message_id"} & {label.strip() for labels in grouped for label in labels.split(",")}
@@ -71,7 +71,7 @@ WITHOUT_VALUE = {
 """Their expressions have values without a meaning, such as 0 or 1."""
 
 
-@pytest.mark.parametrize("alert", WRITTEN, ids=told_apart)
+@pytest.mark.parametrize("alert", WRITTEN, ids=distinguished)
 def test_no_two_alerts_have_the_same_summary(alert: dict[str, Any]) -> None:
     """The label `indicator` follows from `slo`."""
     named = set(re.findall(r"\$labels\.(\w+)", alert["annotations"]["summary"]))
@@ -97,7 +97,7 @@ def test_no_rule_compares_the_start_of_a_prober_with_the_clock_of_prometheus() -
     assert not [rule for rule in RULES if re.search(r"time\(\) - \w*start_timestamp", rule["expr"])]
 
 
-@pytest.mark.parametrize("alert", WRITTEN, ids=told_apart)
+@pytest.mark.parametrize("alert", WRITTEN, ids=distinguished)
 def test_what_a_template_names_is_there(alert: dict[str, Any]) -> None:
     named = set(re.findall(r"\$labels\.(\w+)", " ".join(alert["annotations"].values())))
     known = {label for labels in re.findall(r"by \(([^)]*)\)", alert["expr"]) for label in labels.split(", ")}

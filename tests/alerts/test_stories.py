@@ -1,4 +1,4 @@
-"""Every alert fires when it should, not when it should not, and stops: told as stories, played by promtool."""
+"""Every alert fires when it should, not when it should not, and stops: written as stories, played by promtool."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.alerts import (
 )
 from tests.alerts.stories import EPOCH, NAMES, Story, play
 
-TOLD = (
+REPORTED = (
     about_objectives,
     about_service,
     about_prober,
@@ -39,24 +39,24 @@ TOLD = (
     about_findings,
     about_top_keys,
 )
-STORIES = tuple(story for module in TOLD for story in module.STORIES)
+STORIES = tuple(story for module in REPORTED for story in module.STORIES)
 ALWAYS = {"PubsubProberWatchdog"}
 
 
 @pytest.mark.parametrize("story", STORIES, ids=str)
-def test_a_story_goes_as_told(story: Story, tmp_path: Path) -> None:
+def test_a_story_goes_as_written(story: Story, tmp_path: Path) -> None:
     code, words = play(story, tmp_path)
     assert code == 0, words
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
 def test_every_alert_has_its_stories(name: str) -> None:
-    told = [list(story.firing.values()) for story in STORIES if story.alert == name]
-    assert [counts for counts in told if any(counts)], "one in which it fires"
+    reported = [list(story.firing.values()) for story in STORIES if story.alert == name]
+    assert [counts for counts in reported if any(counts)], "one in which it fires"
     assert any(story.reads for story in STORIES if story.alert == name), "one that reads its description"
     if name not in ALWAYS:
-        assert [counts for counts in told if not any(counts)], "one in which it stays quiet"
-        assert [counts for counts in told if any(counts) and not counts[-1]], "one in which it ends"
+        assert [counts for counts in reported if not any(counts)], "one in which it stays quiet"
+        assert [counts for counts in reported if any(counts) and not counts[-1]], "one in which it ends"
 
 
 def test_timestamps_are_those_of_the_time_of_stories() -> None:
@@ -71,7 +71,7 @@ def test_stories_are_about_alerts_that_exist() -> None:
     assert {story.alert for story in STORIES} == NAMES
 
 
-def test_a_story_that_is_told_wrongly_is_noticed(tmp_path: Path) -> None:
+def test_a_story_that_is_written_wrongly_is_noticed(tmp_path: Path) -> None:
     story = next(story for story in STORIES if story.alert == "PubsubOrderViolated" and story.reads)
     assert play(replace(story, reads=None, firing={"20m15s": 0}), tmp_path)[0] != 0
     assert story.reads is not None

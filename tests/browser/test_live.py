@@ -115,7 +115,7 @@ def test_it_holds_still_while_it_is_paused(browser: Browser, url: str, run: Watc
         expect(look.page.locator("#event-9")).to_have_count(1)
 
 
-def test_one_viewer_too_many_is_told_so(browser: Browser, url: str, watched: StubView) -> None:
+def test_one_viewer_too_many_is_refused(browser: Browser, url: str, watched: StubView) -> None:
     watched.feed.viewers = VIEWERS_MAX
     with looking(browser, url) as look:
         look.open("/live")

@@ -173,12 +173,12 @@ def made(folder: Path, third_key: str = HOSTILE) -> World:
     for probe_instance in OWN:
         live_states["prober-0"].planned(probe_instance, NOON + 21.0)
     for instance, silent_s in (("prober-1", 3.0), ("prober-2", 1500.0)):
-        told = live_states[instance].snapshot(NOON - silent_s)
-        store.heartbeat(ProberRecord(instance, VERSION, STARTED, NOON - silent_s), told.probe_instances)
-    told = live_states["prober-0"].snapshot(NOON)
+        reported = live_states[instance].snapshot(NOON - silent_s)
+        store.heartbeat(ProberRecord(instance, VERSION, STARTED, NOON - silent_s), reported.probe_instances)
+    reported = live_states["prober-0"].snapshot(NOON)
     *others, last = ORDERS_STREAM.top
     orders = replace(ORDERS_STREAM, top=(*others, replace(last, key=third_key)))
-    store.heartbeat(ProberRecord("prober-0", VERSION, STARTED, NOON, streams=(orders,)), told.probe_instances, tuple(_slices()))
+    store.heartbeat(ProberRecord("prober-0", VERSION, STARTED, NOON, streams=(orders,)), reported.probe_instances, tuple(_slices()))
     _report(folder / "reports", third_key)
     found = {(EUROPE.target, Indicator.REDELIVERY): detectable(7_200.0)}
     archive = Archive(StatusQueries(database), objectives, ReportReader(str(folder / "reports")), tuple(_comparisons()), found)
@@ -283,11 +283,14 @@ def _verified(probe_instance: ProbeInstance, result: RunResult, instance: str, s
     header = replace(header, subscription=probe_instance.subscription, key=key)
     own = [_renamed(event, probe_instance.subscription, key) for event in events]
     found = verify_trace(result.run_id, header, own)
-    told = replace(result, verdict=found.verdict, findings=found.findings, counts=found.counts, counters=found.counters)
-    told = replace(told, reason=", ".join(sorted({made.finding.kind for made in found.findings if made.finding.status in FAILING})))
+    reported = replace(result, verdict=found.verdict, findings=found.findings, counts=found.counts, counters=found.counters)
+    reported = replace(
+        reported, reason=", ".join(sorted({made.finding.kind for made in found.findings if made.finding.status in FAILING}))
+    )
     recorded = KeptHistory(own, {probe_instance.subscription: header.rules}, len(own))
     return entry_of(
-        EndedRun(probe_instance, told, told.started_at + told.duration_s, 0.0, recorded), ProberIdentity(instance, VERSION, STARTED)
+        EndedRun(probe_instance, reported, reported.started_at + reported.duration_s, 0.0, recorded),
+        ProberIdentity(instance, VERSION, STARTED),
     )
 
 

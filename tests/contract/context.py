@@ -1,4 +1,4 @@
-"""What contract tests act on: a broker, a topic with a subscription, and a tap that writes down what it is told."""
+"""What contract tests act on: a broker, a topic with a subscription, and a tap that writes down what it is reported."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ class Closed:
 
 
 class Notebook:
-    """A tap that writes down what it is told, does with each message what the test wants, and lets the test wait."""
+    """A tap that writes down what it is reported, does with each message what the test wants, and lets the test wait."""
 
     def __init__(self, on_message: Callable[[BrokerSession, Received], None] | None = None) -> None:
-        self.told: list[Opened | Got | AckConfirmed | Closed] = []
+        self.reported: list[Opened | Got | AckConfirmed | Closed] = []
         self._on_message = on_message or (lambda session, received: session.ack(received))
         self._news = asyncio.Event()
         self._loop_thread = threading.get_ident()
@@ -94,18 +94,18 @@ class Notebook:
 
     def _write(self, what: Opened | Got | AckConfirmed | Closed) -> None:
         assert threading.get_ident() == self._loop_thread, "the tap is called on the event loop"
-        self.told.append(what)
+        self.reported.append(what)
         self._news.set()
 
     async def until(self, condition: Callable[[], bool], timeout_s: float = WAIT_S) -> None:
-        """Waits until something is true, looking again whenever the tap is told something."""
+        """Waits until something is true, looking again whenever the tap receives something."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not condition():
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
-            raise AssertionError(f"waited {timeout_s} s in vain; told: {self.summary()}") from None
+            raise AssertionError(f"waited {timeout_s} s in vain; reported: {self.summary()}") from None
 
     @staticmethod
     async def all_until(notebooks: Sequence[Notebook], condition: Callable[[], bool]) -> None:
@@ -119,27 +119,27 @@ class Notebook:
             await asyncio.gather(*waiting, return_exceptions=True)
 
     def summary(self) -> list[str]:
-        """What was told, for a reader."""
+        """What was reported, for a reader."""
         return [
             f"{what.session.name} " + (what.received.data.decode() if isinstance(what, Got) else type(what).__name__)
-            for what in self.told
+            for what in self.reported
         ]
 
     @property
     def messages(self) -> list[Received]:
-        return [what.received for what in self.told if isinstance(what, Got)]
+        return [what.received for what in self.reported if isinstance(what, Got)]
 
     @property
     def sessions(self) -> list[BrokerSession]:
-        return [what.session for what in self.told if isinstance(what, Opened)]
+        return [what.session for what in self.reported if isinstance(what, Opened)]
 
     @property
     def closings(self) -> list[Closed]:
-        return [what for what in self.told if isinstance(what, Closed)]
+        return [what for what in self.reported if isinstance(what, Closed)]
 
     @property
     def confirmations(self) -> list[str]:
-        return [what.message_id for what in self.told if isinstance(what, AckConfirmed)]
+        return [what.message_id for what in self.reported if isinstance(what, AckConfirmed)]
 
     def texts(self, key: str) -> list[str]:
         """The data of the messages of a key, in order of receipt."""

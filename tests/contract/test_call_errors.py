@@ -1,4 +1,4 @@
-"""What a target, or the way to it, answers with an error is told by the wire and the library, with what was asked and the gRPC code.
+"""What a target, or the way to it, answers with an error is reported by the wire and the library, with what was asked and the gRPC code.
 
 The calls of the program at the external vantage are not seen.
 """
@@ -26,7 +26,7 @@ DENIED, EXHAUSTED = ErrorCode.PERMISSION_DENIED, ErrorCode.RESOURCE_EXHAUSTED
 
 @pytest.mark.parametrize("code", [DENIED, EXHAUSTED])
 @pytest.mark.parametrize("vantage", [Vantage.WIRE, Vantage.LIBRARY], ids=str)
-async def test_every_kind_of_call_is_told(code: ErrorCode, vantage: Vantage) -> None:
+async def test_every_kind_of_call_is_reported(code: ErrorCode, vantage: Vantage) -> None:
     seen: Counter[tuple[Operation, ErrorCode]] = Counter()
     async with refusing_server(grpc.StatusCode[code.name]) as address:
         broker = await connect(Endpoint(address, secure=False), vantage, lambda *what: seen.update([what]))

@@ -105,7 +105,7 @@ async def test_what_is_open_is_closed_with_the_broker(service: Service, vantage:
         publisher, puller = broker.publisher(context.topic), broker.puller(context.subscription)
         await broker.close()
         await broker.close()
-        assert [type(what) for what in notebook.told] == [Opened, Closed]
+        assert [type(what) for what in notebook.reported] == [Opened, Closed]
         (outcome,) = await publisher.publish([Outgoing("k", b"1")], WAIT_S)
         assert isinstance(outcome, Rejected)
         with pytest.raises(ConnectionGivenUp, match="the prober closed the connection"):
@@ -114,7 +114,7 @@ async def test_what_is_open_is_closed_with_the_broker(service: Service, vantage:
             await broker.admin.create_topic(context.topic, TopicSettings(LABELS))
         with pytest.raises(ConnectionGivenUp, match="the prober closed the connection"):
             await broker.subscriber(context.subscription, "two", FlowControlSettings(), 10).start(notebook)
-        assert [type(what) for what in notebook.told] == [Opened, Closed]
+        assert [type(what) for what in notebook.reported] == [Opened, Closed]
 
 
 @pytest.mark.parametrize("delay_s", [0, 0.01, 0.1])

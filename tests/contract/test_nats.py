@@ -116,8 +116,8 @@ async def test_each_subject_arrives_in_order_as_it_was_published(tmp_path: Path)
         assert (last.attributes, last.delivery_attempt) == ({"seq": "19"}, 1)
         assert last.publish_time is not None
         assert 1_600_000_000 * 10**9 < last.publish_time < 10_000_000_000 * 10**9
-        assert isinstance(notebook.told[0], Opened)
-        assert isinstance(notebook.told[-1], Closed)
+        assert isinstance(notebook.reported[0], Opened)
+        assert isinstance(notebook.reported[-1], Closed)
 
 
 async def test_what_is_refused_comes_again_alone(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ async def test_another_connection_is_another_session_and_nothing_is_missing(tmp_
         await server.publish("1", "2")
         await notebook.until(lambda: len(notebook.messages) == 2)
         server.kill()
-        await notebook.until(lambda: any(isinstance(what, Closed) for what in notebook.told))
+        await notebook.until(lambda: any(isinstance(what, Closed) for what in notebook.reported))
         await server.start()
         await notebook.until(lambda: len(notebook.sessions) == 2)
         await server.publish("3", "4")
@@ -170,13 +170,13 @@ async def test_another_connection_is_another_session_and_nothing_is_missing(tmp_
         assert first.subscriber == second.subscriber
 
 
-async def test_a_stream_that_is_not_there_is_told(tmp_path: Path) -> None:
+async def test_a_stream_that_is_not_there_is_reported(tmp_path: Path) -> None:
     async with serving(tmp_path) as server:
         with pytest.raises(NotThere, match="has no stream NONE"):
             await server.subscriber("NONE").start(Notebook())
 
 
-async def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_is_not_there_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prober.brokers.nats.OPEN_TIMEOUT_S", 1.0)
     away = NatsSubscriber("nats://127.0.0.1:1", "ORDERS", SUBJECTS, "observer", FlowControlSettings(), ACK_DEADLINE_S)
     with pytest.raises(BrokerUnavailable, match="cannot be reached"):
@@ -215,7 +215,7 @@ async def test_a_stream_is_observed(tmp_path: Path) -> None:
 KINDS_OF_ORDER = {Kind.PUBLISHED_OUT_OF_ORDER, Kind.DELIVERED_OUT_OF_ORDER, Kind.REDELIVERY_SKIP, Kind.REDELIVERY_STALL}
 
 
-async def test_no_such_stream_is_told(tmp_path: Path) -> None:
+async def test_no_such_stream_is_reported(tmp_path: Path) -> None:
     async with serving(tmp_path) as server:
         seen = await observe_once(Observe(topic="NOTHING"), server.address, {})
     assert seen.exit_code is ExitCode.UNKNOWN

@@ -1,4 +1,4 @@
-"""Unary pull: each pull a session of its own, told from its request to its end, answered or not."""
+"""Unary pull: each pull a session of its own, reported from its request to its end, answered or not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def test_a_response_is_a_session(service: Service, vantage: Vantage) -> No
         notebook = Notebook(lambda session, received: held.append((session, received)))
         puller = context.broker.puller(context.subscription)
         assert await puller.pull(notebook, 2, WAIT_S)
-        assert [type(what) for what in notebook.told] == [Opened, Got, Got, Closed]
+        assert [type(what) for what in notebook.reported] == [Opened, Got, Got, Closed]
         assert not notebook.closings[0].lost
         (session,) = notebook.sessions
         assert session.name == session.subscriber
@@ -65,12 +65,12 @@ async def test_a_missing_subscription_is_not_there(service: Service, vantage: Va
         notebook = Notebook()
         with pytest.raises(NotThere):
             await context.broker.puller(f"{PROJECT}/subscriptions/nowhere").pull(notebook, 1, WAIT_S)
-        assert told_lost(notebook) == 1
+        assert reported_lost(notebook) == 1
 
 
-def told_lost(notebook: Notebook) -> int:
+def reported_lost(notebook: Notebook) -> int:
     """How many pulls there were, of which each ended without an answer."""
-    assert [type(what) for what in notebook.told] == [Opened, Closed] * len(notebook.sessions)
+    assert [type(what) for what in notebook.reported] == [Opened, Closed] * len(notebook.sessions)
     assert all(closing.lost and closing.reason for closing in notebook.closings)
     return len(notebook.sessions)
 
@@ -86,10 +86,10 @@ async def test_closing_ends_a_pull_that_waits(service: Service, vantage: Vantage
             await asyncio.wait_for(waiting, 10)
         with pytest.raises(ConnectionGivenUp, match="the prober closed the connection"):
             await puller.pull(notebook, 1, 30)
-        assert told_lost(notebook) == 1  # the second was never sent
+        assert reported_lost(notebook) == 1  # the second was never sent
 
 
-async def test_a_pull_that_its_caller_gives_up_is_told_as_lost(service: Service, vantage: Vantage) -> None:
+async def test_a_pull_that_its_caller_gives_up_is_reported_as_lost(service: Service, vantage: Vantage) -> None:
     async with service.context(vantage) as context:
         notebook = Notebook()
         waiting = asyncio.create_task(context.broker.puller(context.subscription).pull(notebook, 1, 30))
@@ -97,15 +97,15 @@ async def test_a_pull_that_its_caller_gives_up_is_told_as_lost(service: Service,
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        assert told_lost(notebook) == 1
+        assert reported_lost(notebook) == 1
 
 
-async def test_a_pull_that_is_not_answered_in_time_is_told_as_lost(vantage: Vantage) -> None:
+async def test_a_pull_that_is_not_answered_in_time_is_reported_as_lost(vantage: Vantage) -> None:
     async with silent_server() as address:
         broker = await connect(Endpoint(address, secure=False), vantage)
         notebook = Notebook()
         assert not await broker.puller(f"{PROJECT}/subscriptions/any").pull(notebook, 1, 0.3)
-        assert told_lost(notebook) == 1
+        assert reported_lost(notebook) == 1
         await broker.close()
 
 
@@ -115,5 +115,5 @@ async def test_nobody_answers(vantage: Vantage) -> None:
         notebook = Notebook()
         with pytest.raises(BrokerUnavailable):
             await broker.puller(f"{PROJECT}/subscriptions/any").pull(notebook, 1, WAIT_S)
-        assert told_lost(notebook) == 1
+        assert reported_lost(notebook) == 1
         await broker.close()

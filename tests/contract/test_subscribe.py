@@ -46,7 +46,7 @@ async def test_a_message_arrives_as_it_was_published(service: Service, vantage: 
 
 
 async def test_when_a_message_was_stored_is_the_same_each_time_and_from_each_vantage(service: Service, vantage: Vantage) -> None:
-    """Two messages with one id are told apart by it."""
+    """Two messages with one id are distinguished by it."""
     async with service.context(vantage) as context:
         other_vantage = await connect(Endpoint(context.address, secure=False), next(other for other in Vantage if other != vantage))
         refused = Notebook(lambda session, received: session.nack(received))
@@ -88,7 +88,7 @@ async def delivering_again(context: OwnBroker, notebook: Notebook, sessions: int
     await notebook.until(lambda: len(notebook.sessions) == sessions)
     latest = notebook.sessions[-1]
     for number in range(80):
-        if any(isinstance(what, Got) and what.session is latest for what in notebook.told):
+        if any(isinstance(what, Got) and what.session is latest for what in notebook.reported):
             return
         await context.publish(f"after the break {number}", ["x"])
         await asyncio.sleep(0.1)
@@ -153,7 +153,7 @@ async def test_a_lease_can_be_made_longer(service: Service, vantage: Vantage) ->
         assert notebook.texts("k") == ["1"]
 
 
-async def test_confirmed_acknowledgements_are_told(service: Service, vantage: Vantage) -> None:
+async def test_confirmed_acknowledgements_are_reported(service: Service, vantage: Vantage) -> None:
     async with service.context(vantage) as context:
         await context.with_subscription(exactly_once=True, ack_deadline_s=60)
         notebook = Notebook()
@@ -203,16 +203,16 @@ async def test_a_session_is_opened_before_it_delivers_and_closed_after(service: 
         notebook = Notebook()
         began = asyncio.get_running_loop().time()
         subscriber = await context.subscribe(notebook)
-        assert [type(what) for what in notebook.told] == [Opened]
+        assert [type(what) for what in notebook.reported] == [Opened]
         await context.publish("k", ["1", "2"])
         await notebook.until(lambda: len(notebook.messages) == 2)
         await subscriber.close()
         await subscriber.close()
-        assert [type(what) for what in notebook.told] == [Opened, Got, Got, Closed]
-        opened = notebook.told[0]
+        assert [type(what) for what in notebook.reported] == [Opened, Got, Got, Closed]
+        opened = notebook.reported[0]
         assert isinstance(opened, Opened)
         assert opened.invoked_t is None or opened.invoked_t >= began
-        assert {what.session.name for what in notebook.told} == {opened.session.name}
+        assert {what.session.name for what in notebook.reported} == {opened.session.name}
         assert opened.session.subscriber == "one"
 
 
@@ -246,9 +246,9 @@ async def test_a_broken_stream_is_opened_again_as_a_new_session(service: Service
         assert second.name != first.name
         assert second.subscriber == first.subscriber
         await delivering_again(context, notebook, sessions=2)
-        told = [(type(what), what.session) for what in notebook.told]
-        assert told.index((Closed, first)) == max(at for at, what in enumerate(told) if what[1] is first)
-        assert told.index((Opened, second)) == min(at for at, what in enumerate(told) if what[1] is second)
+        reported = [(type(what), what.session) for what in notebook.reported]
+        assert reported.index((Closed, first)) == max(at for at, what in enumerate(reported) if what[1] is first)
+        assert reported.index((Opened, second)) == min(at for at, what in enumerate(reported) if what[1] is second)
 
 
 async def test_what_was_outstanding_when_a_stream_broke_comes_again(service: Service, vantage: Vantage) -> None:
@@ -313,7 +313,7 @@ async def test_nobody_answers(vantage: Vantage, monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(BrokerUnavailable, match="no connection within"):
             await broker.subscriber(f"{PROJECT}/subscriptions/any", "one", FlowControlSettings(), 10).start(notebook)
         await broker.close()
-        assert notebook.told == []
+        assert notebook.reported == []
 
 
 async def test_a_cancelled_start_leaves_nothing_behind(service: Service, vantage: Vantage) -> None:

@@ -230,7 +230,7 @@ def test_a_section_that_is_emptied_is_missed_by_its_name(path: str) -> None:
         rendered(at(path, None))
 
 
-def test_everything_that_contradicts_is_told_at_once() -> None:
+def test_everything_that_contradicts_is_reported_at_once() -> None:
     with pytest.raises(helm.HelmRenderError) as refusal:
         rendered(merged(at("prober.replicas", 2), at("api.enabled", True), at("jobs.mode", "cronjob"), at("config.instance", "a")))
     assert str(refusal.value).count("\n  - ") == 4

@@ -119,8 +119,14 @@ def _command(of: Image, volumes: Mapping[str, Path], command: Sequence[str]) -> 
         (of.root / inside.lstrip("/")).mkdir(parents=True, exist_ok=True)
         mounts += [inside, str(outside)]
     user, group = of.about["User"].split(":")
-    told = {"user": user, "group": group, "folder": of.about["WorkingDir"], "hosts": _hosts(of), "chroot": shutil.which("chroot")}
-    start = "set -e\n" + "\n".join(f"{name}={value}" for name, value in told.items()) + _START
+    reported = {
+        "user": user,
+        "group": group,
+        "folder": of.about["WorkingDir"],
+        "hosts": _hosts(of),
+        "chroot": shutil.which("chroot"),
+    }
+    start = "set -e\n" + "\n".join(f"{name}={value}" for name, value in reported.items()) + _START
     return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", start, "sh", str(of.root), *mounts, "--", *command]
 
 

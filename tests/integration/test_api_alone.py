@@ -28,7 +28,7 @@ PROGRAM = "import sys; from prober.cli import main; sys.exit(main())"
 
 @contextmanager
 def alone(url: str, **environ: str) -> Iterator[httpx.Client]:
-    """`ordering-prober api` on a free port; it must end cleanly when it is told to."""
+    """`ordering-prober api` on a free port; it must end cleanly when it is asked to."""
     variables = {"ORDERING_PROBER_STATUS__URL": url, "ORDERING_PROBER_API__PORT": "0", **environ}
     command = [sys.executable, "-c", PROGRAM, "api"]
     with subprocess.Popen(

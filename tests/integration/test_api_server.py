@@ -1,4 +1,4 @@
-"""The web server for real: it says where it listens, leaves signals alone, ends when it is told to, and complains in one line."""
+"""The web server for real: it says where it listens, leaves signals alone, ends when it is asked to, and complains in one line."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_it_answers_where_it_says(host: str) -> None:
     asyncio.run(asking())
 
 
-def test_it_ends_when_told_and_the_port_is_free_again() -> None:
+def test_it_ends_when_asked_and_the_port_is_free_again() -> None:
     async def asking() -> tuple[str, int]:
         async with running() as url, httpx.AsyncClient(timeout=WAIT_S) as client:
             await client.get(f"{url}healthz")  # leaves a connection open

@@ -171,7 +171,7 @@ def test_only_one_target(place: Place) -> None:
     assert place.there() == set()
 
 
-def test_what_a_living_prober_uses_stays_unless_told_so(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_living_prober_uses_stays_unless_asked_for(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     mine, stuck, of_the_dead = name_of(60), name_of(2 * DAY_S), name_of(60, prober="gone")
     for name in (mine, stuck, of_the_dead):
         place.make(name)
@@ -203,7 +203,7 @@ def test_a_running_prober_keeps_what_it_uses_and_a_killed_one_does_not(place: Pl
     assert place.there() == set()
 
 
-def test_a_status_store_that_cannot_be_reached_is_told_and_decides_nothing(
+def test_a_status_store_that_cannot_be_reached_is_reported_and_decides_nothing(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ORDERING_PROBER_STATUS__URL", "postgresql://me:planted@127.0.0.1:1/none")

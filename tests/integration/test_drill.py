@@ -211,8 +211,8 @@ def chain(port: int, folder: Path) -> Iterator[tuple[str, str]]:
         for name, text in rule_files(load(None, {}).objectives).items():
             (folder / name).write_text(text, encoding="utf-8")
         scrape = {"job_name": SCRAPE_JOB, "scrape_interval": "1s", "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
-        told = {"alertmanagers": [{"static_configs": [{"targets": [alertmanager.removeprefix("http://")]}]}]}
-        scraping = {"rule_files": ["*.rules.yaml"], "scrape_configs": [scrape], "alerting": told}
+        reported = {"alertmanagers": [{"static_configs": [{"targets": [alertmanager.removeprefix("http://")]}]}]}
+        scraping = {"rule_files": ["*.rules.yaml"], "scrape_configs": [scrape], "alerting": reported}
         config = f"--config.file={written(folder / 'prometheus.yaml', scraping)}"
         # What it sends before it has found Alertmanager is lost, and by default sent again after a minute.
         own = (f"--storage.tsdb.path={folder / 'tsdb'}", "--rules.alert.resend-delay=10s")
@@ -220,7 +220,7 @@ def chain(port: int, folder: Path) -> Iterator[tuple[str, str]]:
             yield prometheus, alertmanager
 
 
-def test_a_finding_is_followed_to_the_receiver_and_nobody_is_told_without_one(tmp_path: Path) -> None:
+def test_a_finding_is_followed_to_the_receiver_and_nobody_is_notified_without_one(tmp_path: Path) -> None:
     port = free_port()
     environ = {"ORDERING_PROBER_DRILLS__SILENCE": "13s", "ORDERING_PROBER_DRILLS__DEADLINE": "60s"}
     with chain(port, tmp_path) as (prometheus, alertmanager):

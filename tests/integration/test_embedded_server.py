@@ -57,7 +57,7 @@ def test_ids_do_not_repeat_after_a_restart() -> None:
     assert ids == sorted(set(ids))
 
 
-def test_a_pattern_that_nothing_matched_is_told_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_pattern_that_nothing_matched_is_reported_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
     with running(map(parse_fault, ("drop:key=nothing-*", "drop:p=0.5,key=*", "jitter"))) as server:
         clients = Clients(server.address)
         clients.create()
@@ -207,7 +207,7 @@ def test_the_catalogue_is_shown() -> None:
         assert description.sentence in text
 
 
-def test_the_command_serves_until_it_is_told_to_stop() -> None:
+def test_the_command_serves_until_it_is_asked_to_stop() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen([sys.executable, "-c", SERVE], stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None

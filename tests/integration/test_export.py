@@ -47,7 +47,7 @@ def test_as_json(tmp_path: Path, capsys: Output) -> None:
     assert document["counters"]["messages"] == 4
 
 
-def test_text_needs_to_be_told_where_the_key_is(tmp_path: Path, capsys: Output) -> None:
+def test_text_needs_to_know_where_the_key_is(tmp_path: Path, capsys: Output) -> None:
     lines = tmp_path / "a.txt"
     lines.write_bytes(b"".join(exported(number)["data"] + b"\n" for number in "1324"))
     in_data = ("--key", "json:customer", "--number", "json:n")

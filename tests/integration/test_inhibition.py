@@ -16,7 +16,7 @@ import yaml
 
 from prober.alerting.rules import Severity
 from prober.clock import wall_s
-from tests.alerts.inhibition import Inhibition, Labels, everything, inhibition, rank, told
+from tests.alerts.inhibition import Inhibition, Labels, everything, inhibition, rank, reported
 from tests.alerts.stories import ALERTS, WRITTEN
 from tests.integration.chain import Receiver, alertmanager_config, receiving
 from tests.integration.daemons import daemon, free_port, written
@@ -50,7 +50,7 @@ def tell(url: str, alerts: Sequence[Labels], lasts_s: float = 300.0) -> None:
 def suppressed(url: str) -> set[str]:
     """What tells the alerts apart that Alertmanager holds back."""
     alerts = json.loads(get(f"{url}/api/v2/alerts", 30.0))
-    return {told(alert["labels"]) for alert in alerts if alert["status"]["state"] == "suppressed"}
+    return {reported(alert["labels"]) for alert in alerts if alert["status"]["state"] == "suppressed"}
 
 
 # --- every pair --------------------------------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def telling(rules: Sequence[Inhibition]) -> list[tuple[Labels, Labels]]:
 
 
 def hides(rules: Sequence[Inhibition], source: Labels, target: Labels) -> bool:
-    """Whether an alert keeps another from being told."""
+    """Whether an alert keeps another from being reported."""
     return any(rule.inhibits(source, target) for rule in rules)
 
 
@@ -91,12 +91,12 @@ def test_alertmanager_hides_what_the_tests_say_and_never_a_page_by_a_ticket(tmp_
     rules = [inhibition(rule) for rule in config["inhibit_rules"]]
     pairs = [(at(f"p{number}", one), at(f"p{number}", other)) for number, (one, other) in enumerate(telling(rules))]
     both = [*pairs, *((other, one) for one, other in pairs)]
-    expected = {told(target): source for source, target in both if hides(rules, source, target)}
+    expected = {reported(target): source for source, target in both if hides(rules, source, target)}
     assert len(pairs) > len(expected) > 200
     with alertmanager(mute(tmp_path), tmp_path) as url:
         tell(url, [alert for pair in pairs for alert in pair])
         eventually(lambda: suppressed(url) == expected.keys())
-    assert not [(source, target) for source, target in both if told(target) in expected and rank(source) < rank(target)]
+    assert not [(source, target) for source, target in both if reported(target) in expected and rank(source) < rank(target)]
 
 
 # --- what somebody gets ------------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def what_somebody_gets(folder: Path) -> dict[tuple[str, str], list[tuple[str, se
             tell(url, troubles)
             Event().wait(ROUND_S)
         tell(url, troubles, lasts_s=-1.0)
-        eventually(lambda: all((told := messages(receiver, *place)) and told[-1][0] == "resolved" for place in PAGES))
+        eventually(lambda: all((reported := messages(receiver, *place)) and reported[-1][0] == "resolved" for place in PAGES))
         return {place: [message for message, _ in groupby(messages(receiver, *place))] for place in PAGES}
 
 
@@ -192,7 +192,7 @@ def test_one_trouble_is_one_page_and_one_message_that_it_is_over(tmp_path: Path)
     expected = {place: [("firing", pages), "resolved"] for place, pages in PAGES.items()}
     for attempt in range(3):
         got = what_somebody_gets(tmp_path / f"attempt-{attempt}")
-        said = {place: [told[0], *(status for status, _ in told[1:])] for place, told in got.items()}
+        said = {place: [reported[0], *(status for status, _ in reported[1:])] for place, reported in got.items()}
         if said == expected:
             break
     assert said == expected

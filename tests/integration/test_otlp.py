@@ -140,7 +140,7 @@ def test_a_trace_arrives(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None
         traced = tracing(Metrics())
         began_t = monotonic_s()
         events = [replace(event, t=event.t + began_t) for event in history("P1@1 ok1=m1@1.1 A<1@2 A ack 1@3 end @4")]
-        traced.told(RESULT, events)
+        traced.record(RESULT, events)
         traced.shutdown()
     by_name = {span.name: span for span in collector.spans}
     root, publish, process = by_name["run ordering"], by_name["publish"], by_name["process"]
@@ -159,7 +159,7 @@ def test_a_full_trace_arrives(caplog: pytest.LogCaptureFixture, monkeypatch: pyt
     with collecting("grpc", monkeypatch) as collector:
         traced = tracing(Metrics())
         for number in range(3):
-            traced.told(replace(RESULT, run_id=str(number)), history(" ".join(f"P{seq}@{seq}" for seq in range(1, 1500))))
+            traced.record(replace(RESULT, run_id=str(number)), history(" ".join(f"P{seq}@{seq}" for seq in range(1, 1500))))
         traced.shutdown()
     assert len(collector.spans) == 3 * 1001
     assert caplog.messages == []
@@ -190,7 +190,7 @@ def test_a_collector_that_is_not_there_is_logged_once_and_counted(
     metrics = Metrics()
     traced = tracing(metrics)
     for number in range(600):
-        traced.told(replace(RESULT, run_id=str(number)), [])
+        traced.record(replace(RESULT, run_id=str(number)), [])
     traced.shutdown()
     asyncio.run(exported(metrics))
     assert len(caplog.messages) == 2
@@ -209,7 +209,7 @@ def test_a_collector_that_does_not_answer_is_not_asked_again_at_the_end(
         collector.answers.clear()
         traced = tracing(metrics)
         for number in range(600):
-            traced.told(replace(RESULT, run_id=str(number)), [])
+            traced.record(replace(RESULT, run_id=str(number)), [])
         traced.shutdown()
         assert failures(metrics, Signal.TRACES) == 1
     assert len(caplog.messages) == 1

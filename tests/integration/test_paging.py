@@ -114,10 +114,10 @@ def follow_up(receiver: Receiver, admin_url: str, url: str, running: Chain) -> N
     disarm_all(admin_url)
     ended.step("Prometheus has no alert any more", lambda: not fires(running, page), END_S)
     ended.step("the receiver knows that it is over", lambda: receiver.alerts("service-pager", "resolved", page), END_S)
-    assert told_again(receiver) == []
+    assert reported_again(receiver) == []
 
 
-def told_again(receiver: Receiver) -> list[dict[str, str]]:
+def reported_again(receiver: Receiver) -> list[dict[str, str]]:
     """What paged although the message that it is over had been sent."""
     alerts = [alert for message in receiver.messages if message["receiver"] == "service-pager" for alert in message["alerts"]]
     over: list[dict[str, str]] = []

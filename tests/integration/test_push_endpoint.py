@@ -1,4 +1,4 @@
-"""The endpoint that messages are pushed to: who is let in, what is told of each request, and how each is answered."""
+"""The endpoint that messages are pushed to: who is let in, what is reported of each request, and how each is answered."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ WAIT_S = 10.0
 
 
 class Heard:
-    """A tap that keeps what it is told, and says when there is more."""
+    """A tap that keeps what it is reported, and says when there is more."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.sessions: list[tuple[BrokerSession, Received]] = []
         self._more = asyncio.Event()
 
@@ -59,12 +59,12 @@ class Heard:
         self._tell("closed")
 
     def _tell(self, what: str) -> None:
-        self.told.append(what)
+        self.reported.append(what)
         self._more.set()
 
     async def until(self, last: str) -> None:
         async with asyncio.timeout(WAIT_S):
-            while last not in self.told:
+            while last not in self.reported:
                 self._more.clear()
                 await self._more.wait()
 
@@ -106,7 +106,7 @@ def run(scenario: Callable[[Room], Coroutine[None, None, None]], keys: Callable[
 
 
 @pytest.mark.parametrize(("answer", "status"), [("ack", 204), ("nack", 500)])
-def test_a_message_is_told_and_answered_as_is_decided(answer: str, status: int) -> None:
+def test_a_message_is_reported_and_answered_as_is_decided(answer: str, status: int) -> None:
     async def scenario(room: Room) -> None:
         room.listen()
         posting = asyncio.create_task(room.post())
@@ -116,7 +116,7 @@ def test_a_message_is_told_and_answered_as_is_decided(answer: str, status: int) 
         assert (received.message_id, received.data, session.subscriber) == ("17", b"hello", session.name)
         getattr(session, answer)(received)
         assert (await posting).status_code == status
-        assert room.heard.told == ["opened", "received", "closed"]
+        assert room.heard.reported == ["opened", "received", "closed"]
         assert room.config == PushConfig(f"{room.config.audience}/okp-0/eu/s", ACCOUNT, room.config.audience)
 
     assert run(scenario) == {PushOutcome.TAKEN: 1}
@@ -129,7 +129,7 @@ def test_a_request_that_is_given_up_was_refused() -> None:
         await room.heard.until("received")
         posting.cancel()
         await room.heard.until("closed")
-        assert room.heard.told == ["opened", "received", "unanswered", "closed"]
+        assert room.heard.reported == ["opened", "received", "unanswered", "closed"]
 
     run(scenario)
 
@@ -140,19 +140,19 @@ def test_a_request_that_nobody_ever_answers_ends(monkeypatch: pytest.MonkeyPatch
     async def scenario(room: Room) -> None:
         room.listen()
         assert (await room.post()).status_code == 503
-        assert room.heard.told == ["opened", "received", "unanswered", "closed"]
+        assert room.heard.reported == ["opened", "received", "unanswered", "closed"]
 
     run(scenario)
 
 
-def test_what_is_open_when_a_run_ends_is_refused_untold() -> None:
+def test_what_is_open_when_a_run_ends_is_refused_unreported() -> None:
     async def scenario(room: Room) -> None:
         room.listen()
         posting = asyncio.create_task(room.post())
         await room.heard.until("received")
         room.stop()
         assert (await posting).status_code == 503
-        assert room.heard.told == ["opened", "received"]
+        assert room.heard.reported == ["opened", "received"]
 
     assert run(scenario) == {PushOutcome.TAKEN: 1}
 
@@ -163,7 +163,7 @@ def test_what_is_left_over_from_a_run_is_taken_so_that_its_key_is_not_held_back(
         room.stop()
         assert (await room.post()).status_code == 204
         assert (await room.post(authorization="")).status_code == 401
-        assert room.heard.told == []
+        assert room.heard.reported == []
 
     assert run(scenario) == {PushOutcome.LEFT_OVER: 1, PushOutcome.TOKEN_MISSING: 1}
 
@@ -176,7 +176,7 @@ def test_who_is_not_pubsub_hears_401_and_nothing_else() -> None:
             assert (answer.status_code, answer.content, answer.headers["www-authenticate"]) == (401, b"", "Bearer")
         assert (await room.post(audience="https://other.example.com")).status_code == 401
         assert (await Room.post(_with(room, Signer()))).status_code == 401
-        assert room.heard.told == []
+        assert room.heard.reported == []
 
     assert run(scenario) == {
         PushOutcome.TOKEN_MISSING: 1,
@@ -211,7 +211,7 @@ def test_bodies_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (await room.post(b"x" * 1001)).status_code == 413
         assert (await room.post(b"x" * 1000)).status_code == 400
         assert await slowly(room) == b"HTTP/1.1 503 Service Unavailable\r\n"
-        assert room.heard.told == []
+        assert room.heard.reported == []
 
     assert run(scenario) == {PushOutcome.TOO_LARGE: 1, PushOutcome.UNREADABLE: 1, PushOutcome.TOO_SLOW: 1}
 
@@ -240,7 +240,7 @@ def test_other_places_and_the_health_of_it() -> None:
     assert run(scenario) == {PushOutcome.NOBODY: 1}
 
 
-def test_a_port_that_is_taken_is_told_by_its_key() -> None:
+def test_a_port_that_is_taken_is_reported_by_its_key() -> None:
     async def scenario() -> None:
         async with PushEndpoint("127.0.0.1", 0, "a") as one:
             port = int(one.url.rpartition(":")[2])

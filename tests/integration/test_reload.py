@@ -176,21 +176,21 @@ def test_targets_come_and_go(tmp_path: Path) -> None:
     play(tmp_path, one, scenario)
 
 
-def test_a_wrong_file_changes_nothing_and_is_told_until_a_right_one_comes(tmp_path: Path) -> None:
+def test_a_wrong_file_changes_nothing_and_is_reported_until_a_right_one_comes(tmp_path: Path) -> None:
     async def scenario(running: Running) -> None:
         app = create_app(running.service, Archive(running.service.queries, ()), Api())
         await until(lambda: running.probe_instances["here", "ordering"].last_run)
         before = running.probe_instances["here", "ordering"]
         async with client_of(app) as client:
 
-            async def told() -> dict[str, object]:
+            async def reported() -> dict[str, object]:
                 (prober,) = (await client.get("/api/v1/status")).json()["probers"]
                 return dict(prober["configuration"])
 
             running.write("targets: 7\n")
             await until(lambda: running.service.snapshot().troubles)
             async with asyncio.timeout(PATIENCE_S):
-                while (refused := await told())["refused_at"] is None:
+                while (refused := await reported())["refused_at"] is None:
                     await asyncio.sleep(0.1)
             assert "targets (line 1)" in str(refused["refusal"])
             assert refused["digest"] == running.digest
@@ -203,7 +203,7 @@ def test_a_wrong_file_changes_nothing_and_is_told_until_a_right_one_comes(tmp_pa
             running.write(TWO.replace("ordering: {", "ordering: {keys: 11, "))
             await until(lambda: running.probe_instances["here", "ordering"].history[1:])
             async with asyncio.timeout(PATIENCE_S):
-                while (healed := await told())["refused_at"] is not None:
+                while (healed := await reported())["refused_at"] is not None:
                     await asyncio.sleep(0.1)
             assert (healed["refusal"], healed["digest"] != refused["digest"]) == ("", True)
             assert running.service.snapshot().troubles == ()
@@ -219,7 +219,7 @@ async def until_reloaded(running: Running, value: str) -> None:
             await asyncio.sleep(0.05)
 
 
-def test_what_needs_a_restart_is_told_by_name_and_the_rest_is_applied(tmp_path: Path) -> None:
+def test_what_needs_a_restart_is_reported_by_name_and_the_rest_is_applied(tmp_path: Path) -> None:
     async def scenario(running: Running) -> None:
         slos = "slos: {fast: {indicator: publish_latency, objective: 99%, threshold: 123ms}}"
         changed = TWO.replace("here", "there") + slos + "\n"

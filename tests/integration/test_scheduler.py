@@ -12,7 +12,7 @@ from prober.schedule.scheduler import Scheduler
 from prober.sinks.metrics.label_values import SkipReason
 
 
-class Told:
+class Reported:
     """What the scheduler says."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Told:
 
 
 def test_runs_start_in_real_time_and_every_point_is_accounted_for() -> None:
-    told = Told()
+    reported = Reported()
     started, cancelled = 0, 0
 
     async def act() -> None:
@@ -42,7 +42,7 @@ def test_runs_start_in_real_time_and_every_point_is_accounted_for() -> None:
             raise
 
     async def trial() -> None:
-        scheduler = Scheduler(told)
+        scheduler = Scheduler(reported)
         scheduler.add("p", Schedule(interval=timedelta(seconds=0.02)), 0.0, act)
         scheduler.start()
         while started < 2:
@@ -58,6 +58,6 @@ def test_runs_start_in_real_time_and_every_point_is_accounted_for() -> None:
 
     asyncio.run(trial())
     assert (started, cancelled) == (3, 1)
-    assert told.counts[SkipReason.OVERLAP] >= 1
-    assert told.counts[SkipReason.MISFIRE] >= 3
-    assert told.counts["expected"] == started + told.counts[SkipReason.OVERLAP] + told.counts[SkipReason.MISFIRE]
+    assert reported.counts[SkipReason.OVERLAP] >= 1
+    assert reported.counts[SkipReason.MISFIRE] >= 3
+    assert reported.counts["expected"] == started + reported.counts[SkipReason.OVERLAP] + reported.counts[SkipReason.MISFIRE]

@@ -192,7 +192,7 @@ def test_what_was_found_is_there_with_its_evidence_and_still_after_a_restart(tmp
         assert items(url, "findings?open=true&status=violation&probe=ordering")
 
 
-def test_a_store_that_is_down_stops_nothing_and_is_told_of() -> None:
+def test_a_store_that_is_down_stops_nothing_and_is_reported_of() -> None:
     nowhere = "postgresql://prober@127.0.0.1:1/status"
     with service(ORDERING_PROBER_STATUS__URL=nowhere, **ORDERING_OFTEN) as (running, url):
         eventually(lambda: sum(series(url, 'probe_runs_total probe="ordering" verdict="pass"')) >= 3)

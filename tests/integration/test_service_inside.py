@@ -115,7 +115,9 @@ def test_every_subscription_that_is_probed_is_listed(tmp_path: object) -> None:
     async def scenario() -> None:
         async with service({}, "{}", tmp_path) as running:
             app = create_app(running, Archive(running.queries, ()), Api())
-            await until(lambda: [told.probe_instance for told in running.queries.probe_instances()] == sorted_instances(running))
+            await until(
+                lambda: [reported.probe_instance for reported in running.queries.probe_instances()] == sorted_instances(running)
+            )
             async with client_of(app) as client:
                 items = (await client.get("/api/v1/subscriptions")).json()["items"]
             instances = [shown.probe_instance for shown in running.snapshot().probe_instances]

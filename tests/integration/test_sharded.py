@@ -72,7 +72,7 @@ class Group:
 
     def share(self, name: str) -> set[InstanceKey]:
         """The probe instances that a prober says it works at."""
-        return {told.probe_instance.key for told in self.queries.probe_instances() if told.instance == name}
+        return {reported.probe_instance.key for reported in self.queries.probe_instances() if reported.instance == name}
 
     def divided_among(self, *names: str) -> bool:
         """Whether every probe instance is at one of these and none at two, and nobody has nothing."""
@@ -98,11 +98,11 @@ class Group:
 
 def shown(url: str) -> list[InstanceKey]:
     """The probe instances as the API shows them; none of them has failed."""
-    told = status(url)
-    assert told["verdict"] != Verdict.FAIL, told
+    reported = status(url)
+    assert reported["verdict"] != Verdict.FAIL, reported
     return sorted(
         InstanceKey(instance["target"], instance["probe"], instance["vantage"], instance["part"])
-        for instance in told["probe_instances"]
+        for instance in reported["probe_instances"]
     )
 
 

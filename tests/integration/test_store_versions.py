@@ -188,7 +188,7 @@ class Group:
 
     def share(self, name: str) -> set[str]:
         """The parts that a prober reports to work at."""
-        return {told.probe_instance.part for told in self.queries.probe_instances() if told.instance == name}
+        return {reported.probe_instance.part for reported in self.queries.probe_instances() if reported.instance == name}
 
     def is_divided_among(self, *names: str) -> bool:
         """Whether every part is at one of these probers and none at two, and each has a part."""

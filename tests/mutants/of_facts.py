@@ -37,7 +37,7 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("publishers-have-no-order", FACTS, "return other.primary and one.seq < publication.seq and one.ordered_t <= publication.ordered_t", "return False", "The messages of one publisher have no order."),
     excuse("duplicates-are-in-order", FACTS, "return other.primary and one.seq < publication.seq and one.ordered_t <= publication.ordered_t", "return one.seq < publication.seq and one.ordered_t <= publication.ordered_t", "A further record of a message stands where its primary would."),
     excuse("publishers-are-one", FACTS, "if publication is None or one.epoch is not publication.epoch:", "if publication is None:", "Two publishers are one."),
-    excuse("holds-do-not-wait-for-deliveries", FACTS, "return close_s + rules.delivery_delay_max_s + rules.clock_error_s", "return 0.0", "A breach is told before what was sent earlier has come."),
+    excuse("holds-do-not-wait-for-deliveries", FACTS, "return close_s + rules.delivery_delay_max_s + rules.clock_error_s", "return 0.0", "A breach is reported before what was sent earlier has come."),
     # the short way: what it lets through is not looked at by any rule
     rule("usual-though-more-is-pending", USUAL, " or publication is not next(iter(lane.pending), None)", "", "The next message is usual though an earlier one is missing."),
     rule("usual-whatever-the-copy", USUAL, " or publication.token != one.token", "", "A further copy of a message is its primary."),

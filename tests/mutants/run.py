@@ -113,7 +113,7 @@ def check_catalogue(mutants: Iterable[Mutant]) -> None:
 
 
 def run(mutants: Sequence[Mutant], jobs: int, timeout_s: float) -> list[Fate]:
-    """The fates of the mutants, in the order of the catalogue; told one by one as they are decided."""
+    """The fates of the mutants, in the order of the catalogue; reported one by one as they are decided."""
     fates: dict[str, Fate] = {}
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copies: SimpleQueue[Path] = SimpleQueue()

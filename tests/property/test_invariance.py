@@ -71,9 +71,9 @@ def essence(findings: Iterable[Finding], events: Sequence[ev.Event]) -> Counter[
 
 
 def safety_and_kinds(findings: Iterable[Finding], events: Sequence[ev.Event]) -> tuple[Counter[Verdict], set[Verdict]]:
-    """The findings; of liveness only whether there are any, since overdue messages are told together when the clock is looked at.
+    """The findings; of liveness only whether there are any, since overdue messages are reported together when the clock is looked at.
 
-    The doubt that another key's messages cast on a wait is told only if the clock is looked at before the proof is there.
+    The doubt that another key's messages cast on a wait is reported only if the clock is looked at before the proof is there.
     """
     parted: tuple[list[Finding], list[Finding]] = ([], [])
     for finding in (one for one in findings if one.doubt != HELD_ELSEWHERE):
@@ -125,9 +125,9 @@ def together_and_apart(case: Case) -> tuple[Counter[Verdict], Counter[Verdict]]:
 
 
 def without_doubt(findings: Iterable[Finding], events: Sequence[ev.Event]) -> Counter[Verdict]:
-    """What is found, however sure it is and however many epochs there were when it was told; nothing of messages that wait."""
-    told = (replace(finding, facts={**finding.facts, EPOCHS: 0}) for finding in findings if finding.kind not in WAITING)
-    verdicts = essence(told, events)
+    """What is found, however sure it is and however many epochs there were when it was reported; nothing of messages that wait."""
+    reported = (replace(finding, facts={**finding.facts, EPOCHS: 0}) for finding in findings if finding.kind not in WAITING)
+    verdicts = essence(reported, events)
     found = Counter[Verdict]()
     for (kind, _, *rest, _), count in verdicts.items():
         found[kind, *rest] += count

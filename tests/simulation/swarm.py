@@ -74,7 +74,7 @@ def _topic(dice: Dice) -> TopicOptions:
     random = dice.random
     epoch_per_burst = dice.flag(0.06)
     store_twice = dice.rate(0.4, 0.25)
-    told = list(PublishTime)[1:] if store_twice else [PublishTime.NONE, PublishTime.NONE, *PublishTime]
+    reported = list(PublishTime)[1:] if store_twice else [PublishTime.NONE, PublishTime.NONE, *PublishTime]
     options = TopicOptions(
         bursts=random.randint(2, 10),
         burst_max=random.randint(1, 7),
@@ -92,7 +92,7 @@ def _topic(dice: Dice) -> TopicOptions:
         epoch_per_burst=epoch_per_burst,
         failover=dice.rate(0.6, 0.2),
         store_twice=store_twice,
-        publish_time=random.choice(told),
+        publish_time=random.choice(reported),
     )
     if epoch_per_burst:
         bursts = random.choice((10, FEW_EPOCHS, FEW_EPOCHS, FEW_EPOCHS, 80, MANY_EPOCHS))
@@ -196,7 +196,7 @@ def _subscription(dice: Dice, mode: Mode, record: RecordOptions, topic: TopicOpt
 
 
 def rules_for(seed: int, options: Options, name: str) -> Rules:
-    """What the checker is told: the true bounds or, in other runs, more generous ones. `name` is that of the subscription."""
+    """What the checker is reported: the true bounds or, in other runs, more generous ones. `name` is that of the subscription."""
     dice = Dice(Random(f"rules {options.mode} {name} {seed}"))
     random, bounds = dice.random, options.bounds
     error = options.record.clock_error_s

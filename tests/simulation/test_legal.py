@@ -111,7 +111,7 @@ def test_a_legal_history_is_printed_too(capsys: pytest.CaptureFixture[str]) -> N
     assert "ended@" in capsys.readouterr().out
 
 
-def test_a_situation_that_never_occurred_is_told() -> None:
+def test_a_situation_that_never_occurred_is_reported() -> None:
     assert f"{Mode.PUSH}: seek" in legal.missing({Mode.PUSH: Counts()})
 
 

@@ -21,7 +21,7 @@ LATEST_SECOND_COPY_S = 40.0
 class Message:
     """A message as stored. `publish_time` is what deliveries show, None if it is not recorded.
 
-    `confirmed`: the publisher is told of it, so that it must be delivered.
+    `confirmed`: the publisher knows of it, so that it must be delivered.
     """
 
     key: str

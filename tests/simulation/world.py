@@ -48,7 +48,7 @@ class World:
         return sorted(self.events, key=lambda event: event.t)
 
     def note(self, what: str) -> None:
-        """Count an interesting situation, so that a run in which nothing happened can be told."""
+        """Count an interesting situation, so that a run in which nothing happened can be reported."""
         self.seen[what] += 1
 
     # --- time ---
@@ -92,7 +92,7 @@ class World:
     # --- bugs ---
 
     def broken(self, fault: Fault, probability: float) -> bool:
-        """Whether the service's bug is `fault` and shows now. What it then does must be told by `fire`."""
+        """Whether the service's bug is `fault` and shows now. What it then does must be reported by `fire`."""
         return self.fault is fault and self.random.random() < probability
 
     def fire(self, what: str) -> None:

@@ -1,6 +1,6 @@
 """One error budget everywhere: recorded rules, status store and API, and `slo-burn` agree on budgets and burn rates.
 
-The same counts are scraped, told to the status store, and given to the job: over a part of the period, a whole one, and one with a gap.
+The same counts are scraped, reported to the status store, and given to the job: over a part of the period, a whole one, and one with a gap.
 
 Tolerances follow from the steps. Store and job count the same clock hours, so budgets differ only by what the edge of a window holds. The
 rules sample the last hour every five minutes: an hour and a sample for each stretch of measuring. A window of the store is right to half a
@@ -47,7 +47,7 @@ SWING: Final = 4.5
 
 
 @dataclass(frozen=True)
-class Told:
+class Reported:
     """A prober was up from each minute to another, and every minute of `bad` was bad; how it stands at minute `now`."""
 
     up: tuple[tuple[int, int], ...]
@@ -61,10 +61,10 @@ class Told:
 
 
 CASES: Final = {
-    "four minutes that just ended": Told(((70, 74),), range(100), 76),
-    "four minutes, hours ago": Told(((70, 74),), range(100), 301),
-    "more than a period": Told(((17, 9_999),), range(3_290, 9_999), 3_400),
-    "a gap": Told(((17, 600), (1_123, 9_999)), range(1_500, 1_600), 1_640),
+    "four minutes that just ended": Reported(((70, 74),), range(100), 76),
+    "four minutes, hours ago": Reported(((70, 74),), range(100), 301),
+    "more than a period": Reported(((17, 9_999),), range(3_290, 9_999), 3_400),
+    "a gap": Reported(((17, 600), (1_123, 9_999)), range(1_500, 1_600), 1_640),
 }
 
 
@@ -79,14 +79,14 @@ class Standing:
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_budget_is_the_same_everywhere(name: str, spark: SparkSession, tmp_path: Path) -> None:
-    told = CASES[name]
-    stored, burnt = _stored(told, tmp_path), _burnt(told, spark)
+    reported = CASES[name]
+    stored, burnt = _stored(reported, tmp_path), _burnt(reported, spark)
     assert stored.left is not None
     assert burnt.left == pytest.approx(stored.left, abs=_burn_tolerance(ORDER.window_s))
     assert stored.alerts == burnt.alerts
     for window_s in windows_s(ORDER):
         assert burnt.burn[window_s] == pytest.approx(stored.burn[window_s], abs=_burn_tolerance(window_s)), window_s
-    code, words = said("promtool", "test", "rules", _story(told, stored, tmp_path))
+    code, words = said("promtool", "test", "rules", _story(reported, stored, tmp_path))
     assert code == 0, words
 
 
@@ -95,16 +95,16 @@ def _burn_tolerance(window_s: float) -> float:
     return SWING * min(1.0, steps_s / window_s)
 
 
-def _stored(told: Told, folder: Path) -> Standing:
+def _stored(reported: Reported, folder: Path) -> Standing:
     """By the status store and the API."""
     database = Database(f"sqlite:///{folder}/status.db")
-    store, now = StatusStore(database), told.now * MINUTE_S
+    store, now = StatusStore(database), reported.now * MINUTE_S
     store.prepare()
-    for begin, counts in told.counts():
+    for begin, counts in reported.counts():
         process = f"p{begin}"
         slices = Slices(process)
         for minute, total in enumerate(accumulate(counts), begin):
-            slices.told(SERIES, total, minute * MINUTE_S + 30.0)
+            slices.record(SERIES, total, minute * MINUTE_S + 30.0)
         store.heartbeat(ProberRecord(process, "1", begin * MINUTE_S, now), (), slices.as_slices(slices.take()))
     queries = StatusQueries(database)
     onlooker = LiveState((), version="1", instance="api", started_at=now).snapshot(now)
@@ -115,25 +115,25 @@ def _stored(told: Told, folder: Path) -> Standing:
     return Standing(slo.budget_left, burn, {one.window_s: one.state.value for one in slo.burn})
 
 
-def _burnt(told: Told, spark: SparkSession) -> Standing:
+def _burnt(reported: Reported, spark: SparkSession) -> Standing:
     """By the job."""
     rows = [
         (ORDER.name, "t", minute, one.good, one.bad, one.undecided)
-        for begin, counts in told.counts()
+        for begin, counts in reported.counts()
         for minute, one in enumerate(counts, begin)
     ]
     minutes = spark.createDataFrame(rows, MINUTES)
-    sums = [row.asDict() for row in window_sums(minutes, window_lengths_min(ORDER), told.now).collect()]
-    windows: dict[float, Any] = {row["window_s"]: row for row in window_rows(sums, [ORDER], told.now)}
-    alerts = {row["long_s"]: row["state"] for row in alert_days(minutes, [ORDER], told.now - 1, told.now)}
+    sums = [row.asDict() for row in window_sums(minutes, window_lengths_min(ORDER), reported.now).collect()]
+    windows: dict[float, Any] = {row["window_s"]: row for row in window_rows(sums, [ORDER], reported.now)}
+    alerts = {row["long_s"]: row["state"] for row in alert_days(minutes, [ORDER], reported.now - 1, reported.now)}
     burn = {window_s: row["burn_rate"] for window_s, row in windows.items()}
     return Standing(windows[ORDER.window_s]["budget_left"], burn, alerts)
 
 
-def _story(told: Told, expected: Standing, folder: Path) -> Path:
+def _story(reported: Reported, expected: Standing, folder: Path) -> Path:
     """What Prometheus must say, played by promtool on the real rules."""
     (folder / OBJECTIVES).write_text(rule_files([ORDER])[OBJECTIVES], encoding="utf-8")
-    stretch_s = (STEP_S + RULE_SAMPLE_S) * len(told.up)
+    stretch_s = (STEP_S + RULE_SAMPLE_S) * len(reported.up)
     rate = expected.burn[ORDER.window_s]
     assert expected.left is not None
     assert rate is not None
@@ -142,17 +142,17 @@ def _story(told: Told, expected: Standing, folder: Path) -> Path:
     for window_s, rate in expected.burn.items():
         asked.append(_near(rules.burn_rate_series(window_s), rate, _burn_tolerance(window_s)))
     alerts = {"critical": (HOUR_S, 6 * HOUR_S), "warning": (DAY_S, 3 * DAY_S)}
-    if (told.now - told.up[0][0]) * MINUTE_S < HOUR_S:
+    if (reported.now - reported.up[0][0]) * MINUTE_S < HOUR_S:
         del alerts["warning"]
     for severity, windows in alerts.items():
         fires = any(expected.alerts[window_s] == AlertState.FIRING for window_s in windows)
         alert = f'ALERTS{{alertname="PubsubErrorBudgetBurn", severity="{severity}"}}'
         asked.append({"expr": f"count({alert}) or vector(0)", "exp_samples": [{"labels": "{}", "value": int(fires)}]})
     series = [
-        {"series": of(families.CHECKS[ORDER.indicator], subscription="s", result=result), "values": _scraped(told, result)}
+        {"series": of(families.CHECKS[ORDER.indicator], subscription="s", result=result), "values": _scraped(reported, result)}
         for result in ("good", "bad")
     ]
-    tests = [one | {"eval_time": f"{told.now}m"} for one in asked]
+    tests = [one | {"eval_time": f"{reported.now}m"} for one in asked]
     test = {"name": "budget", "interval": "1m", "input_series": series, "promql_expr_test": tests}
     path = folder / "budget.yaml"
     document = {"rule_files": [OBJECTIVES], "evaluation_interval": "1m", "tests": [test]}
@@ -170,12 +170,12 @@ def _near(name: str, expected: float | None, tolerance: float) -> dict[str, Any]
     }
 
 
-def _scraped(told: Told, result: str) -> str:
+def _scraped(reported: Reported, result: str) -> str:
     """One value a minute: the total of the process that is up then, which starts at 0; nothing while none is."""
-    values = ["_"] * (told.now + 1)
-    for begin, counts in told.counts():
+    values = ["_"] * (reported.now + 1)
+    for begin, counts in reported.counts():
         for minute, total in enumerate(accumulate(counts, initial=SliCounts()), begin):
             values[minute] = str(getattr(total, result))
-        if begin + len(counts) < told.now:
+        if begin + len(counts) < reported.now:
             values[begin + len(counts) + 1] = "stale"
     return " ".join(values)

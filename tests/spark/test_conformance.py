@@ -1,7 +1,7 @@
 """What is recorded counts the same everywhere: metrics, the status store's slices, the recorded rules, and `slo-burn`.
 
 It is the simulated days, with their faults and a prober that stood still, and beside them a target with a run for every case in which it
-is easy to count differently. It is told to the listeners of a live prober event by event, and read from its files by Spark.
+is easy to count differently. It is reported to the listeners of a live prober event by event, and read from its files by Spark.
 
 Left out are the two indicators of slices of time, which a live prober samples whether a run goes on or not (docs/jobs.md), and that of the
 control plane, of which there is no record. Of durations metrics have no undecided ones: a histogram holds what took some time.
@@ -69,7 +69,7 @@ Counts = dict[tuple[str, str], SliCounts]
 
 
 @dataclass(frozen=True)
-class Told:
+class Reported:
     """What a live prober counted that day: what is scraped of it, and its status store."""
 
     scraped: list[Sample]
@@ -85,7 +85,7 @@ def history(simulated_days: tuple[Path, list[Simulated]], tmp_path_factory: pyte
 
 
 @pytest.fixture(scope="module")
-def told(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Told:
+def reported(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Reported:
     """The day as a live prober would have counted it: run after run, in the order in which they ended."""
     metrics, slices, location = Metrics(OBJECTIVES_OF_DAY), Slices("p"), tmp_path_factory.mktemp("status") / "status.db"
     targets = {name: _Target(name, metrics) for name in TARGETS}
@@ -100,20 +100,20 @@ def told(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Told:
         target = targets[run.context.target]
         target.tell(run, reader.events(None, run_ids=(run.run_id,)), lagged_s, overdue.get(run.run_id, set()))
         for series, total in target.totals(run.at):
-            slices.told(series, total, run.at)
+            slices.record(series, total, run.at)
     database = Database(f"sqlite:///{location}")
     store = StatusStore(database)
     store.prepare()
     store.heartbeat(ProberRecord("p", "1", MIDNIGHT, MIDNIGHT + DAY_S), (), slices.as_slices(slices.take()))
     database.close()
     body = page(metrics)[1].decode()
-    return Told([sample for family in text_string_to_metric_families(body) for sample in family.samples], location)
+    return Reported([sample for family in text_string_to_metric_families(body) for sample in family.samples], location)
 
 
 @pytest.fixture(scope="module")
-def stored(told: Told) -> Counts:
+def stored(reported: Reported) -> Counts:
     """Through the status store, by its own question."""
-    database = Database(f"sqlite:///{told.store}")
+    database = Database(f"sqlite:///{reported.store}")
     named = {(one.name, definition_of(one)): one for one in OBJECTIVES_OF_DAY}
     found = StatusQueries(database).counts(2 * DAY_S, MIDNIGHT + DAY_S)
     database.close()
@@ -160,14 +160,14 @@ def test_what_passed_its_deadline_is_late_for_every_threshold(stored: Counts) ->
     assert all(stored[CUT, name].bad >= 1 for name in late)
 
 
-def test_the_metrics_hold_the_same_checks(told: Told, stored: Counts) -> None:
+def test_the_metrics_hold_the_same_checks(reported: Reported, stored: Counts) -> None:
     families = {"order": "order", "redelivery": "redelivery", "affinity": "affinity", "completeness": "delivery"}
     for target in TARGETS:
         for objective, family in families.items():
             results = {
                 result: sum(
                     int(sample.value)
-                    for sample in told.scraped
+                    for sample in reported.scraped
                     if sample.name == f"pubsub_prober_{family}_checks_total"
                     and (sample.labels["target"], sample.labels["result"]) == (target, result)
                 )
@@ -176,7 +176,7 @@ def test_the_metrics_hold_the_same_checks(told: Told, stored: Counts) -> None:
             assert SliCounts(**results) == stored.get((target, objective), SliCounts()), (target, objective)
 
 
-def test_the_recorded_rules_say_the_same(told: Told, stored: Counts, tmp_path: Path) -> None:
+def test_the_recorded_rules_say_the_same(reported: Reported, stored: Counts, tmp_path: Path) -> None:
     """Everything is scraped at 0, and once more when the day is over: so an increase over that time is what was counted."""
     window_s = 5 * MINUTE_S
     (tmp_path / OBJECTIVES).write_text(rule_files(OBJECTIVES_OF_DAY)[OBJECTIVES], encoding="utf-8")
@@ -186,7 +186,7 @@ def test_the_recorded_rules_say_the_same(told: Told, stored: Counts, tmp_path: P
             "series": _written(sample, job="ordering-keys-prober", instance="i"),
             "values": f"{before} {sample.value:.0f} {sample.value:.0f}",
         }
-        for sample in told.scraped
+        for sample in reported.scraped
         if sample.name.endswith(("_total", "_bucket", "_count"))
     ]
     asked = []
@@ -235,7 +235,7 @@ class _Target:
     def tell(
         self, run: StoredRun, events: Iterable[Recorded], lagged_s: Mapping[tuple[str, int], float], overdue: set[tuple[str, str]]
     ) -> None:
-        """The events of a run, as its recorder told them, and its end. One that has none in the history was cut short."""
+        """The events of a run, as its recorder reported them, and its end. One that has none in the history was cut short."""
         topic, subscription = self._metrics.topic("t"), self._metrics.subscription("s")
         key = InstanceKey(self._name, run.context.probe, "wire")
         listener = Measurements(self._metrics, topic, {"s": subscription}, self._counters, {}, key)
@@ -265,7 +265,7 @@ class _Target:
         LiveRun(self._live, instance).ended(end)
 
     def totals(self, at: float) -> Iterator[tuple[Series, SliCounts]]:
-        """What was counted so far, as it is told to the status store."""
+        """What was counted so far, as it is asked to the status store."""
         for objective, total in self._counters.totals.items():
             self._live.counted(self._name, objective, total)
         for slo in self._live.snapshot(at).slos:

@@ -67,9 +67,9 @@ def test_the_same_is_found_online_and_again(spark: SparkSession, tmp_path: Path)
     if _today() == first:  # otherwise some of it is of the next day
         assert sum(summary.numbers["runs"].values()) == len(recorded) >= RUNS
         assert {"ORDER_GAP", "AFFINITY_SPLIT"} <= set(summary.numbers["kinds"])
-    assert _told(summary) == {}, summary.numbers
+    assert _reported(summary) == {}, summary.numbers
 
 
-def _told(summary: JobSummary) -> dict[str, int]:
+def _reported(summary: JobSummary) -> dict[str, int]:
     """The differences but those for which it was online, not the record, that kept a list short."""
     return {name: count for name, count in summary.numbers["differences"].items() if name != "unlisted"}

@@ -78,13 +78,13 @@ def night(spark: SparkSession, simulated_days: tuple[Path, list[Simulated]], tmp
 
 @pytest.mark.parametrize("day", [QUIET, DAY])
 def test_what_is_verified_again_is_what_was_found_online(night: Night, day: date) -> None:
-    def told(rows: list[Row]) -> Counter[tuple[str, ...]]:
+    def reported(rows: list[Row]) -> Counter[tuple[str, ...]]:
         names = ("run_id", "subscription", "key", "kind", "status")
         return Counter(tuple(row[name] for name in names) for row in rows if row["status"] != Status.INFO)
 
     ended = night.ended(day).keys()
     online = [row for row in rows_of(night.folder / "history", "findings") if row["run_id"] in ended]
-    assert told(night.table(Job.REVERIFY, "findings", day)) == told(online)
+    assert reported(night.table(Job.REVERIFY, "findings", day)) == reported(online)
     assert night.table(Job.REVERIFY, "differences", day) == []
     runs = {row["run_id"]: row for row in night.table(Job.REVERIFY, "runs", day)}
     assert runs.keys() == ended
@@ -216,7 +216,7 @@ def test_burn_rates_of_a_period_count_what_came_late(spark: SparkSession, tmp_pa
     history, reports = History(spark, str(tmp_path / "history")), Reports(spark, str(tmp_path / "reports"))
     work = Work(spark, history, reports, DAY, MORNING, Settings(objectives=objectives))
 
-    def told() -> dict[tuple[str, float], SliCounts]:
+    def reported() -> dict[tuple[str, float], SliCounts]:
         """What long windows count, by objective and window."""
         slo_burn.run(work)
         report = ReportReader(str(tmp_path / "reports")).slo_burn(DAY)
@@ -229,8 +229,8 @@ def test_burn_rates_of_a_period_count_what_came_late(spark: SparkSession, tmp_pa
         return {(name, window_s): found[indicator] for indicator, name in about.items() for window_s in (3 * DAY_S, 30 * DAY_S)}
 
     in_time = direct()
-    assert told() == in_time
+    assert reported() == in_time
     simulate(replace(LATE, seed=LATE.seed + 1, faults=(Fault("slow_delivery", 0.3),)), str(tmp_path / "history"))
-    assert told() == direct()
+    assert reported() == direct()
     assert [name for name, before in in_time.items() if direct()[name].good <= before.good] == []
     assert direct()["end_to_end_latency", 3 * DAY_S].bad > 0

@@ -50,13 +50,13 @@ class Admin:
         return True
 
 
-class Told:
+class Reported:
     """A sink that keeps the results of the runs that count."""
 
     def __init__(self, results: list[Any]) -> None:
         self._results = results
 
-    def begin(self, run: RunBegun) -> Told:
+    def begin(self, run: RunBegun) -> Reported:
         return self
 
     def event(self, seen: Observation) -> None:
@@ -87,7 +87,7 @@ class Work:
         self.name, self.key = instance.name, open_probe.shown.key
         self.board = LiveState((), version="1.2.3", instance="me", started_at=0.0)
         self.assignments = Assignments(config, self.board, metrics.health)
-        sinks: list[Any] = [self.board, Told(self.told), *([] if history is None else [HistorySink(history)])]
+        sinks: list[Any] = [self.board, Reported(self.reported), *([] if history is None else [HistorySink(history)])]
         around = Surroundings(
             metrics.watch(target), self.board, lambda _instance, _name: sinks, self.counters, CheckpointsInMemory()
         )
@@ -116,7 +116,7 @@ class Work:
     async def first_run(self) -> None:
         """Lets the run that the schedule begins at once end."""
         self.admin.may_go_on.set()
-        await until(lambda: self.told)
+        await until(lambda: self.reported)
         self.admin.may_go_on.clear()
         await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_name() == self.name))
 

@@ -10,7 +10,7 @@ from prober import clock
 from prober.clock import Machine, on_machine
 
 
-def told() -> tuple[float, float, int, str, int]:
+def reported() -> tuple[float, float, int, str, int]:
     return clock.monotonic_s(), clock.wall_s(), clock.random_bits(32), clock.random_name(6), clock.next_number()
 
 
@@ -20,12 +20,12 @@ def machine() -> Machine:
 
 def test_another_machine_is_asked_instead() -> None:
     with on_machine(machine()):
-        first = told()
+        first = reported()
     with on_machine(machine()):
-        assert told() == first
+        assert reported() == first
     assert first[:2] == (7.0, 1_000.0)
     assert first[4] == 1
-    assert told() != first
+    assert reported() != first
 
 
 def test_it_is_that_of_tasks_that_begin_there_and_of_no_others() -> None:

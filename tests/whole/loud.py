@@ -167,7 +167,7 @@ def _identity(alert: dict[str, Any]) -> frozenset[tuple[str, str]]:
 
 
 def _open(receiver: Receiver) -> set[frozenset[tuple[str, str]]]:
-    """The alerts that a pager has not been told the end of."""
+    """The alerts that a pager has not been notified of the end of."""
     state: dict[frozenset[tuple[str, str]], str] = {}
     for pager in PAGERS:
         for message in receiver.messages:

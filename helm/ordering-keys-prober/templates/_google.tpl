@@ -71,7 +71,7 @@ federation
 {{- end }}
 {{- end }}
 
-{{/* Whom the Kubernetes token is for: by default what a provider accepts without being told. */}}
+{{/* Whom the Kubernetes token is for: by default what a provider accepts without configuration. */}}
 {{- define "prober.federationAudience" -}}
 {{- with .Values.workloadIdentityFederation -}}
 {{- default (printf "https://iam.googleapis.com/%s" .provider) .audience -}}

@@ -1,4 +1,4 @@
-{{/* What every pod has in common: nothing of the cluster's own is told to it, and it may do nothing that it need not do. */}}
+{{/* What every pod has in common: nothing of the cluster's own is passed to it, and it may do nothing that it need not do. */}}
 {{- define "prober.podSecurity" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false

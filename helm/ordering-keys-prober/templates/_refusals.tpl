@@ -1,4 +1,4 @@
-{{/* What the schema cannot see: values that contradict each other. All of them are told at once. */}}
+{{/* What the schema cannot see: values that contradict each other. All of them are reported at once. */}}
 {{- define "prober.refuse" -}}
 {{- $wrong := list -}}
 {{- $config := .Values.config -}}

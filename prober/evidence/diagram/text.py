@@ -57,7 +57,7 @@ def diagram_as_text(
     diagram = collapsed(diagram_of(history, finding, rules, opened=opened, subscribers_max=SUBSCRIBERS_MAX, rows_max=events_max))
     canvas = _Canvas(diagram.columns)
     marks = {Mark.NONE: "", Mark.WITNESS: "<-- witness", Mark.SETTLES: "<-- settles", Mark.WRONG: _WRONG[finding.status]}
-    lines = [canvas.line(row, marks[row.mark]) for row in diagram.rows if _is_told(row)]
+    lines = [canvas.line(row, marks[row.mark]) for row in diagram.rows if _is_reported(row)]
     notes = [" " * _GUTTER + note for note in diagram.notes]
     return "\n".join(_cut(line.rstrip(), WIDTH) for line in [canvas.title(), *lines, *notes])
 
@@ -116,7 +116,7 @@ class _Canvas:
         cells[start : start + len(text)] = text
 
 
-def _is_told(row: Row) -> bool:
+def _is_reported(row: Row) -> bool:
     """Whether the text shows a row: not if it is a pause for the eye only."""
     return row.shape.in_vain if isinstance(row.shape, Pause) else True
 

@@ -35,7 +35,7 @@ class ComparisonMetrics:
             self._known[new] = Series(self._store, scopes.COMPARED, new)
             self.unknown(new)
 
-    def told(self, targets: ComparedTargets, standing: Standing, aspects: Iterable[ComparedAspect]) -> None:
+    def report(self, targets: ComparedTargets, standing: Standing, aspects: Iterable[ComparedAspect]) -> None:
         """How the candidate stands, and in each aspect. Of aspects that are missing nothing is known."""
         series = self._known.get(targets)
         if series is None:  # it was compared no more when this was found
@@ -50,7 +50,7 @@ class ComparisonMetrics:
 
     def unknown(self, targets: ComparedTargets) -> None:
         """Nothing is known, since the runs cannot be read."""
-        self.told(targets, Standing.UNKNOWN, ())
+        self.report(targets, Standing.UNKNOWN, ())
 
 
 def _bounds(found: ComparedAspect | None) -> dict[Bound, float]:

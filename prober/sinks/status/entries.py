@@ -22,7 +22,7 @@ from prober.clock import monotonic_s
 from prober.core.events import Closed, Opened
 from prober.core.findings import FAILING, Finding, Kind, Status
 from prober.core.guarded_verifier import RecordedFinding
-from prober.core.kinds import is_told
+from prober.core.kinds import is_reported
 from prober.evidence.evidence import Excerpt, collect
 from prober.evidence.explain import explain
 from prober.evidence.minimise import Numbered, OfSession, is_proven_by, minimise
@@ -89,7 +89,7 @@ def entry_of(
     candidates = _candidates(ended.result.findings)
     evidence = _evidence(ended, candidates, clock, stopping)
     records = tuple(_record(ended, prober, number, made, evidence[number]) for number, made in _kept(candidates, evidence))
-    listed = sum(count for sort, count in ended.result.counts.items() if is_told(*sort))
+    listed = sum(count for sort, count in ended.result.counts.items() if is_reported(*sort))
     run = RunRecord.of(
         ended.result,
         ended.probe_instance.environment,
@@ -113,7 +113,7 @@ def _candidates(findings: Sequence[RecordedFinding]) -> list[tuple[int, Recorded
     for number, made in enumerate(findings, 1):
         kind, status = made.sort
         harmless[kind] += status not in FAILING
-        if status in FAILING or (is_told(kind, status) and harmless[kind] <= HARMLESS_KEPT_MAX):
+        if status in FAILING or (is_reported(kind, status) and harmless[kind] <= HARMLESS_KEPT_MAX):
             listed.append((number, made))
     return sorted(listed, key=lambda item: _ORDER.index(item[1].finding.status))[:KEPT_PER_RUN_MAX]
 

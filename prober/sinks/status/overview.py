@@ -46,7 +46,7 @@ class Overview:
         Of `live` only who answers, when, and what troubles that process itself are used: what it knows of probe instances is in the store.
         """
         probers = self._queries.probers()
-        instances = tuple(self._instances({told.instance for told in probers if not told.is_silent(live.at)}))
+        instances = tuple(self._instances({reported.instance for reported in probers if not reported.is_silent(live.at)}))
         incidents = self._queries.open_incidents()
         statuses = [
             _status(instance, verdict, incidents)
@@ -61,24 +61,24 @@ class Overview:
             since=_since(verdict, [since for status, since in statuses if status is verdict and since is not None], live),
             probe_instances=instances,
             incidents=incidents,
-            slos=tuple(self._slos(instances, live.at, [told.started_at for told in probers] or [live.started_at])),
+            slos=tuple(self._slos(instances, live.at, [reported.started_at for reported in probers] or [live.started_at])),
             troubles=(*live.troubles, *_troubles(probers, live)),
-            probers=tuple(_seen(told, live.at) for told in probers),
+            probers=tuple(_seen(reported, live.at) for reported in probers),
             own_subscriptions=_own(probers, live.at),
-            streams=tuple(one for told in probers if not told.is_silent(live.at) for one in told.streams),
+            streams=tuple(one for reported in probers if not reported.is_silent(live.at) for one in reported.streams),
             stored=True,
         )
 
     # --- probe instances ---------------------------------------------------------------------------------------------------------------
 
     def _instances(self, reporting: set[str]) -> Iterator[InstanceSnapshot]:
-        told = [
+        reported = [
             (key, tuple(said)) for key, said in groupby(self._queries.probe_instances(), key=lambda one: one.probe_instance.key)
         ]
-        histories = {key: self._queries.history(key, limit=RUNS_SHOWN_MAX) for key, _ in told}
+        histories = {key: self._queries.history(key, limit=RUNS_SHOWN_MAX) for key, _ in reported}
         last_runs = self._queries.runs_named([history[-1].run_id for history in histories.values() if history])
         since, failing = self._queries.verdicts_since(), self._queries.failing(limit=FINDINGS_SHOWN_MAX)
-        for key, said in told:
+        for key, said in reported:
             history = histories[key]
             kept = _Kept(
                 history,
@@ -86,7 +86,7 @@ class Overview:
                 since.get(key, _ended_at(history)),
                 failing.get(key, FailingFindings((), 0)),
             )
-            yield _instance(_Told(said, reporting), kept)
+            yield _instance(_Reported(said, reporting), kept)
 
     # --- objectives ----------------------------------------------------------------------------------------------------------
 
@@ -116,12 +116,12 @@ class Overview:
                     yield Series(target, *definition)
 
 
-class _Told:
+class _Reported:
     """What probers say of one probe instance."""
 
-    def __init__(self, told: tuple[InstanceRecord, ...], reporting: set[str]) -> None:
-        self.all = told
-        self.reporting = tuple(one for one in told if one.instance in reporting)
+    def __init__(self, reported: tuple[InstanceRecord, ...], reporting: set[str]) -> None:
+        self.all = reported
+        self.reporting = tuple(one for one in reported if one.instance in reporting)
 
     @property
     def newest(self) -> InstanceRecord:
@@ -158,26 +158,26 @@ class _Kept:
         return self.history[-1].verdict if self.history else None
 
 
-def _instance(told: _Told, kept: _Kept) -> InstanceSnapshot:
-    newest = told.newest
+def _instance(reported: _Reported, kept: _Kept) -> InstanceSnapshot:
+    newest = reported.newest
     return InstanceSnapshot(
         probe_instance=newest.probe_instance,
         verdict=kept.verdict,
-        status=told.status,
+        status=reported.status,
         since=kept.since if newest.verdict in (None, kept.verdict) else newest.since,
-        overdue_s=max((one.overdue_s for one in told.reporting if one.overdue_s is not None), default=None),
-        running_since=newest.running_since if newest in told.reporting else None,
-        next_run_at=min((one.next_run_at for one in told.reporting if one.next_run_at is not None), default=None),
+        overdue_s=max((one.overdue_s for one in reported.reporting if one.overdue_s is not None), default=None),
+        running_since=newest.running_since if newest in reported.reporting else None,
+        next_run_at=min((one.next_run_at for one in reported.reporting if one.next_run_at is not None), default=None),
         last_run=None if kept.last_run is None else LastRun.of(kept.last_run.result),
-        last_pass_at=max((*told.passes_at, *_passed_at(kept.history)), default=None),
+        last_pass_at=max((*reported.passes_at, *_passed_at(kept.history)), default=None),
         history=kept.history,
-        runs={verdict: sum(one.runs.get(verdict, 0) for one in told.all) for verdict in Verdict},
+        runs={verdict: sum(one.runs.get(verdict, 0) for one in reported.all) for verdict in Verdict},
         findings=tuple(map(_shown, kept.failing.newest)),
         findings_dropped=max(0, kept.failing.total - FINDINGS_SHOWN_MAX),
-        runs_expected=sum(one.runs_expected for one in told.all),
-        runs_skipped=sum(one.runs_skipped for one in told.all),
-        last_skip=max((one.last_skip for one in told.all if one.last_skip is not None), key=lambda skip: skip.at, default=None),
-        maintenance=told.maintenance,
+        runs_expected=sum(one.runs_expected for one in reported.all),
+        runs_skipped=sum(one.runs_skipped for one in reported.all),
+        last_skip=max((one.last_skip for one in reported.all if one.last_skip is not None), key=lambda skip: skip.at, default=None),
+        maintenance=reported.maintenance,
     )
 
 
@@ -191,27 +191,32 @@ def _ended_at(history: Sequence[RunSummary]) -> float | None:
     return history[-1].started_at + history[-1].duration_s if history else None
 
 
-def _seen(told: ProberRecord, now: float) -> ProberSnapshot:
+def _seen(reported: ProberRecord, now: float) -> ProberSnapshot:
     return ProberSnapshot(
-        told.instance, told.version, told.started_at, told.last_heartbeat_at, told.is_silent(now), told.configuration
+        reported.instance,
+        reported.version,
+        reported.started_at,
+        reported.last_heartbeat_at,
+        reported.is_silent(now),
+        reported.configuration,
     )
 
 
 def _own(probers: Iterable[ProberRecord], now: float) -> tuple[OwnSubscriptionSnapshot, ...]:
     """The user's own subscriptions by all probers; unknown for silent probers."""
-    return shown((one.unknown(SILENT) if told.is_silent(now) else one for told in probers for one in told.own), now)
+    return shown((one.unknown(SILENT) if reported.is_silent(now) else one for reported in probers for one in reported.own), now)
 
 
 def _troubles(probers: Iterable[ProberRecord], live: StatusSnapshot) -> Iterator[str]:
     """What other probers say of themselves, and which of all say nothing any more."""
-    for told in probers:
-        if told.is_silent(live.at):
+    for reported in probers:
+        if reported.is_silent(live.at):
             since = datetime.fromtimestamp(
-                told.last_heartbeat_at, UTC
+                reported.last_heartbeat_at, UTC
             )  # and not for how long: that would be another text each time
-            yield f"{told.instance} has sent no heartbeat since {since:%Y-%m-%d %H:%M:%S} UTC"
-        elif told.instance != live.instance:
-            yield from (f"{told.instance}: {trouble}" for trouble in told.troubles)
+            yield f"{reported.instance} has sent no heartbeat since {since:%Y-%m-%d %H:%M:%S} UTC"
+        elif reported.instance != live.instance:
+            yield from (f"{reported.instance}: {trouble}" for trouble in reported.troubles)
 
 
 def _status(instance: InstanceSnapshot, status: Verdict, incidents: Iterable[Incident]) -> tuple[Verdict, float | None]:

@@ -74,7 +74,7 @@ class Slices:
         self._totals: dict[Series, SliCounts] = {}
         self._waiting: dict[SliceSpan, SliCounts] = {}
 
-    def told(self, series: Series, total: SliCounts, at: float) -> None:
+    def record(self, series: Series, total: SliCounts, at: float) -> None:
         """So much was counted since the process started.
 
         The increase since the last call belongs to the slice of `at`.

@@ -117,7 +117,7 @@ class StatusWriter:
         self._lock = threading.Lock()  # guards what both sides touch; held for moments only
         self._ended: deque[EndedRun] = deque()
         self._events_waiting = 0
-        self._told: StatusSnapshot | None = None
+        self._reported: StatusSnapshot | None = None
         self._configuration: ConfigurationStatus | None = None
         self._own: tuple[OwnSubscriptionStatus, ...] = ()
         self._streams: tuple[StreamKeys, ...] = ()
@@ -153,10 +153,10 @@ class StatusWriter:
     def heartbeat(self, snapshot: StatusSnapshot) -> None:
         """The state of all parts, in place of the state before."""
         with self._lock:
-            self._told = snapshot
+            self._reported = snapshot
             for slo in snapshot.slos:
                 series = Series(slo.target, slo.objective.name, definition_of(slo.objective))
-                self._slices.told(series, slo.total, snapshot.at)
+                self._slices.record(series, slo.total, snapshot.at)
         self._wake.set()
 
     def is_waiting(self, run_id: str) -> bool:
@@ -204,7 +204,7 @@ class StatusWriter:
             if self._prepared:
                 self._store.leave(self._prober.instance)
         except StatusError as error:
-            _log.warning("the status store is not told that this prober has stopped: %s", error)
+            _log.warning("the status store is not notified that this prober has stopped: %s", error)
         return state
 
     def _keep_writing(self) -> None:
@@ -223,10 +223,10 @@ class StatusWriter:
             if not self._prepared:
                 self._store.prepare()
                 self._prepared = True
-            refused = self._write_told()  # first: evidence takes a while, and a FAIL must not wait for it
+            refused = self._write_reported()  # first: evidence takes a while, and a FAIL must not wait for it
             while self._make_entries(MAKE_MAX_S):
                 self._write_entries()
-                refused = self._write_told() or refused
+                refused = self._write_reported() or refused
             self._tidy()
         except StatusError as error:
             self._make_entries()  # waiting runs take less memory with their evidence made
@@ -269,16 +269,18 @@ class StatusWriter:
                 self._drop_entry()
         return True
 
-    def _write_told(self) -> str:
+    def _write_reported(self) -> str:
         """Why the store refused the heartbeat; empty if it did not."""
-        told, slices = self._take_told()
-        if told is None and not slices:
+        reported, slices = self._take_reported()
+        if reported is None and not slices:
             return ""
-        at, instances, troubles = (self._wall_clock(), None, ()) if told is None else (told.at, told.probe_instances, told.troubles)
-        if told is not None:
-            self._configuration = next((one.configuration for one in told.probers), None)
-            self._own = next((one.own for one in told.probers), ())
-            self._streams = next((one.streams for one in told.probers), ())
+        at, instances, troubles = (
+            (self._wall_clock(), None, ()) if reported is None else (reported.at, reported.probe_instances, reported.troubles)
+        )
+        if reported is not None:
+            self._configuration = next((one.configuration for one in reported.probers), None)
+            self._own = next((one.own for one in reported.probers), ())
+            self._streams = next((one.streams for one in reported.probers), ())
         identity, kept = self._prober, (self._configuration, self._own, self._streams)
         prober = ProberRecord(identity.instance, identity.version, identity.started_at, at, troubles, *kept)
         try:
@@ -288,15 +290,15 @@ class StatusWriter:
             return str(refused)
         except StatusError:
             with self._lock:
-                self._told = self._told or told
+                self._reported = self._reported or reported
                 self._slices.put_back(slices)
             raise
         return ""
 
-    def _take_told(self) -> tuple[StatusSnapshot | None, dict[SliceSpan, SliCounts]]:
+    def _take_reported(self) -> tuple[StatusSnapshot | None, dict[SliceSpan, SliCounts]]:
         with self._lock:
-            told, self._told = self._told, None
-            return told, self._slices.take()
+            reported, self._reported = self._reported, None
+            return reported, self._slices.take()
 
     def _write_entries(self) -> None:
         batch = [self._entries[index] for index in range(min(BATCH_MAX, len(self._entries)))]

@@ -57,7 +57,7 @@ class TracingSink:
 
     def _trace(self, result: RunResult, events: Sequence[Event]) -> None:
         try:
-            self._tracing.told(result, events)
+            self._tracing.record(result, events)
         except Exception:
             _log.exception("internal error: run %s could not be traced", result.run_id)
         finally:

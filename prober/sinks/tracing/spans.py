@@ -60,7 +60,7 @@ class Tracing:
     """Exports traces of finished runs. Without `exports` it does nothing.
 
     share   the share of passed runs that is traced.
-    `told` may be called in any thread.
+    `record` may be called in any thread.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Tracing:
             self._provider = _provider(exports, resource, self._ids)
             self._tracer = self._provider.get_tracer("prober", str(resource.attributes[SERVICE_VERSION]))
 
-    def told(self, result: RunResult, events: Sequence[Event]) -> None:
+    def record(self, result: RunResult, events: Sequence[Event]) -> None:
         """A run has just ended, and these are its events, from the first one on.
 
         Computes for tens of milliseconds, half a second with as many events as a recording keeps: best called in a thread.

@@ -58,14 +58,14 @@ def test_factors_follow_from_the_period(days: int, expected: list[str]) -> None:
 
 
 def test_windows_come_in_pairs_and_one_alert_has_all_of_its_severity() -> None:
-    told = [(str(alert.severity), windows(alert)) for alert in burns(order())]
-    assert told == [("critical", ["1h", "5m", "6h", "30m"]), ("warning", ["1d", "2h", "3d", "6h"])]
+    reported = [(str(alert.severity), windows(alert)) for alert in burns(order())]
+    assert reported == [("critical", ["1h", "5m", "6h", "30m"]), ("warning", ["1d", "2h", "3d", "6h"])]
 
 
 def test_what_the_service_does_not_guarantee_wakes_nobody() -> None:
     affinity = Objective("mine", Indicator.AFFINITY, 0.99, 30 * DAY_S)
-    told = [(str(alert.severity), windows(alert)) for alert in burns(affinity)]
-    assert told == [("warning", ["1h", "5m", "6h", "30m"]), ("info", ["1d", "2h", "3d", "6h"])]
+    reported = [(str(alert.severity), windows(alert)) for alert in burns(affinity)]
+    assert reported == [("warning", ["1h", "5m", "6h", "30m"]), ("info", ["1d", "2h", "3d", "6h"])]
 
 
 def test_a_pair_of_windows_that_could_never_fire_is_not_written() -> None:

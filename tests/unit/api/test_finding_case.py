@@ -178,8 +178,8 @@ def test_the_bundle_has_what_whoever_runs_the_service_asks_for() -> None:
     readme = files["README.txt"]
     assert re.search(r"ordering-prober check --probe ordering --target europe --vantage wire --seed [0-9]+\n", readme)
     assert re.search(r"libraries +google-cloud-pubsub [0-9.]+, grpcio [0-9.]+ ", readme)
-    for told in ("ack_deadline_s", "exactly_once", "retry_backoff_max_s", "region", "endpoint", "one publish request"):
-        assert told in readme
+    for reported in ("ack_deadline_s", "exactly_once", "retry_backoff_max_s", "region", "endpoint", "one publish request"):
+        assert reported in readme
     events = files["timeline.txt"].splitlines()[1:]
     assert len(events) == len(files["trace.jsonl"].splitlines()) - 1
     assert all(re.match(r" *[0-9]+  [0-9-]{10}T[0-9:]{8}\.[0-9]{6}Z ", line) for line in events)

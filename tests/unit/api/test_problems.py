@@ -98,7 +98,7 @@ def test_a_parameter_of_the_wrong_kind() -> None:
     assert str(answer["detail"]).startswith("of: Input should be a valid integer")
 
 
-def test_a_mistake_of_ours_is_told_to_the_service_and_not_to_the_client() -> None:
+def test_a_mistake_of_ours_is_reported_to_the_service_and_not_to_the_client() -> None:
     asked = view(EUROPE)
     answer = problem(asked, "/broken")
     assert answer["title"] == "Internal Server Error"
@@ -106,7 +106,7 @@ def test_a_mistake_of_ours_is_told_to_the_service_and_not_to_the_client() -> Non
     assert [str(error) for error in asked.errors] == [SECRET]
 
 
-def test_what_fails_half_way_is_broken_off_and_told() -> None:
+def test_what_fails_half_way_is_broken_off_and_reported() -> None:
     asked = view(EUROPE)
     with pytest.raises(RuntimeError, match=SECRET):
         ask(asked, "/half", change=broken)

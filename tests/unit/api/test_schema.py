@@ -69,7 +69,7 @@ def test_what_is_not_declared_is_refused(part: int) -> None:
         each()
 
 
-def test_without_the_token_nothing_is_told() -> None:
+def test_without_the_token_nothing_is_reported() -> None:
     for operation in operations(Reads.TOKEN):
         is_open = operation.path in ("/healthz", "/readyz", "/metrics")
 

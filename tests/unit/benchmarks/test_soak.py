@@ -46,10 +46,10 @@ def sample(t: float, changed: Mapping[str, Mapping[Labels, float]] | None = None
     return Sample(t, service, service, {0.1: 100.0, inf: 100.0}, metrics | dict(changed or {}))
 
 
-def soak(last: Sample | None = None, spells: tuple[Spell, ...] = (), **told: Any) -> Soak:
+def soak(last: Sample | None = None, spells: tuple[Spell, ...] = (), **reported: Any) -> Soak:
     """Half an hour in which nothing was wrong, until the last moment."""
     samples = [sample(number * EVERY_S) for number in range(180)]
-    told = {"runs": [RUN], "counted": Counter({("soak", "PASS"): 1})} | told
+    reported = {"runs": [RUN], "counted": Counter({("soak", "PASS"): 1})} | reported
     struck = {name: 1 for name, known in CATALOGUE.items() if known.benign}
     seen = Soak(
         load(None, {"ORDERING_PROBER_TARGETS__0__NAME": "soak"}).targets,
@@ -57,7 +57,7 @@ def soak(last: Sample | None = None, spells: tuple[Spell, ...] = (), **told: Any
         [*samples, last or sample(1800.0)],
         spells,
         struck=struck,
-        **told,
+        **reported,
     )
     return seen
 
@@ -107,7 +107,7 @@ def test_only_what_was_planted_may_be_found_then_and_there_and_with_a_proof(
         ("probe_runs_expected", ("soak", "ordering"), "ordering on soak: 3 runs were due, 1 ended or were skipped"),
     ],
 )
-def test_what_failed_or_did_not_happen_is_told(metric: str, labels: Labels, words: str) -> None:
+def test_what_failed_or_did_not_happen_is_reported(metric: str, labels: Labels, words: str) -> None:
     good = sample(1800.0).metrics[metric]
     changed = {metric: {**good, labels: 3.0 if metric == "probe_runs_expected" else 1.0}}
     assert any(words in line for line in soak(sample(1800.0, changed)).broken())
@@ -166,7 +166,7 @@ def test_an_unknown_run_says_why() -> None:
         (replace(SERVICE, threads=40), "28 threads more at the end than at the beginning"),
     ],
 )
-def test_what_grows_is_told_unless_a_trouble_explains_it(grown: Occupied, words: str) -> None:
+def test_what_grows_is_reported_unless_a_trouble_explains_it(grown: Occupied, words: str) -> None:
     seen = soak()
     seen.samples = [replace(one, service=grown) if one.t >= 1200.0 else one for one in seen.samples]
     assert list(seen.broken()) == [words]
@@ -174,7 +174,7 @@ def test_what_grows_is_told_unless_a_trouble_explains_it(grown: Occupied, words:
     assert list(seen.broken()) == []
 
 
-def test_a_late_event_loop_is_told_unless_others_had_the_processors() -> None:
+def test_a_late_event_loop_is_reported_unless_others_had_the_processors() -> None:
     late = replace(sample(1800.0), lags={0.1: 90.0, 0.25: 100.0, inf: 100.0})
     assert list(soak(late).broken()) == ["the event loop was up to 0.25 s late in 99% of the cases"]
     assert list(soak(replace(late, service=replace(SERVICE, waited_s=300.0))).broken()) == []
@@ -194,8 +194,8 @@ def test_troubles_come_one_after_the_other_with_quiet_between_them() -> None:
         for name, lasts_s in (("a", 30.0), ("b", 900.0))
     ]
     with Timetable(both, 600.0) as timetable:
-        told = {t: words for t in range(0, 600, 10) if (words := timetable.look(sample(float(t))))}
-    assert told == {120: "a: begins", 150: "a: ends", 360: "b: begins", 510: "b: ends"}
+        reported = {t: words for t in range(0, 600, 10) if (words := timetable.look(sample(float(t))))}
+    assert reported == {120: "a: begins", 150: "a: ends", 360: "b: begins", 510: "b: ends"}
     assert seen == ["a on", "a off", "b on", "b off"]
     assert [(one.began_t, one.ended_t) for one in timetable.spells] == [(120.0, 150.0), (360.0, 510.0)]
 

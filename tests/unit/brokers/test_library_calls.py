@@ -60,8 +60,8 @@ def test_other_errors_pass() -> None:
     assert "UNAVAILABLE" in str(caught.value)
 
 
-class Told:
-    """Keeps what it is told of the messages of a stream."""
+class Reported:
+    """Keeps what it learns of the messages of a stream."""
 
     def __init__(self) -> None:
         self.delivered: list[dict[str, int | None]] = []
@@ -87,10 +87,10 @@ def test_when_messages_were_stored_is_seen_before_the_library_rounds_it() -> Non
     for ack_id, nanos in (("a", 123_456_789), ("b", 123_456_788)):
         delivery = types.StreamingPullResponse.pb(response).received_messages.add(ack_id=ack_id)
         delivery.message.publish_time.seconds, delivery.message.publish_time.nanos = 1_767_323_045, nanos
-    told = Told()
+    reported = Reported()
     call: Any = Responses([response])
-    assert list(WatchedCall(told).attach(call)) == [response]
-    assert told.delivered == [{"a": 1_767_323_045_123_456_789, "b": 1_767_323_045_123_456_788}]
+    assert list(WatchedCall(reported).attach(call)) == [response]
+    assert reported.delivered == [{"a": 1_767_323_045_123_456_789, "b": 1_767_323_045_123_456_788}]
 
 
 class Responses:

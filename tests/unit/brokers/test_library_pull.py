@@ -19,7 +19,7 @@ from prober.brokers.library_pull import LibraryPull, LibrarySession, subscriber_
 
 
 class Client:
-    """Google's client, which gives out what it is told to, at once: it may violate its guarantee."""
+    """Google's client, which gives out what it is asked to, at once: it may violate its guarantee."""
 
     def __init__(self, given: list[str]) -> None:
         self.given = given
@@ -37,7 +37,7 @@ class Client:
         return False
 
     def give(self, ack_id: str, key: str) -> None:
-        def told(what: str) -> Callable[..., None]:
+        def reported(what: str) -> Callable[..., None]:
             return lambda *_: self.given.append(f"{what} {ack_id}")
 
         message = SimpleNamespace(
@@ -48,15 +48,15 @@ class Client:
             attributes={},
             delivery_attempt=None,
             exactly_once_enabled=False,
-            ack=told("ack"),
-            nack=told("nack"),
-            drop=told("drop"),
+            ack=reported("ack"),
+            nack=reported("nack"),
+            drop=reported("drop"),
         )
         self.callback(message)
 
 
 class Answers:
-    """A tap that answers each message as it is told to, and keeps which ones overlapped."""
+    """A tap that answers each message as it is asked to, and keeps which ones overlapped."""
 
     def __init__(self, answers: Mapping[str, str]) -> None:
         self._answers = answers

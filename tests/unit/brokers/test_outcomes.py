@@ -120,8 +120,8 @@ def test_library_errors_become_ours() -> None:
     assert {code.name for code in CERTAINLY_NOT_STORED} == REFUSED
 
 
-def test_a_connection_that_nobody_takes_is_told_with_its_address_and_without_the_words_of_grpc() -> None:
+def test_a_connection_that_nobody_takes_is_reported_with_its_address_and_without_the_words_of_grpc() -> None:
     last = "UNKNOWN: ipv6:%5B::1%5D:1: Failed to connect to remote host: Connection refused"
     details = f"failed to connect to all addresses; last error: {last}"
-    told = str(error_of(grpc.StatusCode.UNAVAILABLE, details, "creating t"))
-    assert told.startswith("creating t: no connection to [::1]:1: Connection refused (UNAVAILABLE); ")
+    reported = str(error_of(grpc.StatusCode.UNAVAILABLE, details, "creating t"))
+    assert reported.startswith("creating t: no connection to [::1]:1: Connection refused (UNAVAILABLE); ")

@@ -52,7 +52,7 @@ def test_unary_requests_have_one_kind_and_one_deadline() -> None:
     assert (acknowledged.subscription, list(acknowledged.ack_ids)) == ("s", ["1"])
 
 
-def test_when_a_message_was_stored_is_told_to_the_nanosecond_and_only_if_the_service_says_so() -> None:
+def test_when_a_message_was_stored_is_reported_to_the_nanosecond_and_only_if_the_service_says_so() -> None:
     response = types.PullResponse.pb()()
     said = response.received_messages.add(ack_id="a").message.publish_time
     said.seconds, said.nanos = 1_767_323_045, 123_456_789

@@ -79,7 +79,7 @@ def test_only_what_is_asked_for_is_planned(file: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["--target", "three"], "no target is called three; there are one, two"),
         (["--probe", "walking"], f"no probe is called walking; there are {', '.join(sorted(PROBES))}"),
@@ -89,6 +89,6 @@ def test_only_what_is_asked_for_is_planned(file: str) -> None:
         ),
     ],
 )
-def test_what_cannot_be_checked_is_one_line(file: str, arguments: list[str], told: str, capsys: Output) -> None:
+def test_what_cannot_be_checked_is_one_line(file: str, arguments: list[str], reported: str, capsys: Output) -> None:
     assert main(["check", "--config", file, *arguments]) == 2
-    assert capsys.readouterr().err == f"ordering-prober: {told}\n"
+    assert capsys.readouterr().err == f"ordering-prober: {reported}\n"

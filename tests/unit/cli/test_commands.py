@@ -22,9 +22,9 @@ targets:
     probes: {observe: {observe: {topic: orders, duration: 10s}}}
 """)
     probes(str(config))
-    told = capsys.readouterr().out
-    assert "what it costs depends on your traffic" in told
-    assert "what is observed comes on top" in told
+    reported = capsys.readouterr().out
+    assert "what it costs depends on your traffic" in reported
+    assert "what is observed comes on top" in reported
 
 
 def test_the_configuration_is_shown_with_the_emulator_of_the_environment(

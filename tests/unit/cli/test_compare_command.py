@@ -38,7 +38,7 @@ def test_a_mistake_is_one_line_that_says_what_is_wrong(
     file = tmp_path / "prober.yaml"
     file.write_text(f"{TARGETS}\nstatus: {{url: 'sqlite:///{tmp_path}/none.db'}}\n")
     assert main(["compare", "--config", str(file), "--baseline", "production", *arguments]) == 2
-    told = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("warning:")]
-    assert len(told) == 1
-    assert complaint in told[0]
+    reported = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("warning:")]
+    assert len(reported) == 1
+    assert complaint in reported[0]
     assert not (tmp_path / "none.db").exists()

@@ -1,4 +1,4 @@
-"""How drills are told: a table for people, a document for machines, an exit code for scripts."""
+"""How drills are reported: a table for people, a document for machines, an exit code for scripts."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_kinds_of_findings_faults_and_probes_are_topics(topic: str, words: str, 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["chek"], "No such command 'chek'. Did you mean 'check'? (see ordering-prober --help)"),
         (["check", "--prob", "x"], "No such option: --prob (Possible options: --probe) (see ordering-prober check --help)"),
@@ -114,14 +114,14 @@ def test_kinds_of_findings_faults_and_probes_are_topics(topic: str, words: str, 
         (["config", "validate"], "No such command 'validate'; there are check, show (see ordering-prober config --help)"),
         (["help", "orderng"], "no topic is called orderng; did you mean ordering?"),
         (["help", "exit-code"], "no topic is called exit-code; did you mean exit-codes?"),
-        *((["embedded", "--fault", name], told) for name, told in UNKNOWN_FAULTS.items()),
-        *((["drill", "--fault", name], told) for name, told in UNKNOWN_FAULTS.items()),
-        *((["simulate", "--fault", name], told) for name, told in UNKNOWN_FAULTS.items()),
+        *((["embedded", "--fault", name], reported) for name, reported in UNKNOWN_FAULTS.items()),
+        *((["drill", "--fault", name], reported) for name, reported in UNKNOWN_FAULTS.items()),
+        *((["simulate", "--fault", name], reported) for name, reported in UNKNOWN_FAULTS.items()),
     ],
 )
-def test_a_wrong_name_is_answered_with_a_suggestion(arguments: list[str], told: str, capsys: Output) -> None:
+def test_a_wrong_name_is_answered_with_a_suggestion(arguments: list[str], reported: str, capsys: Output) -> None:
     assert main(arguments) == 2
-    assert capsys.readouterr().err == f"ordering-prober: {told}\n"
+    assert capsys.readouterr().err == f"ordering-prober: {reported}\n"
 
 
 @pytest.mark.parametrize("port", ["-1", "65536"])
@@ -169,7 +169,7 @@ def test_a_pipe_has_no_colour(capsys: Output) -> None:
     assert capsys.readouterr().out == "ordering on shop (wire): FAIL [red]:smile:\n"
 
 
-def test_a_port_that_is_taken_is_told_before_anything_is_probed(
+def test_a_port_that_is_taken_is_reported_before_anything_is_probed(
     capsys: Output, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("prober.service.Service.__init__", lambda *_: pytest.fail("the service was made"))

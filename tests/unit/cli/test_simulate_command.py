@@ -23,7 +23,7 @@ def detection() -> Detection:
     return Detection.of([Simulated(plan("drop", 6), (note("drop"), note("drop"), note(found={"STUCK": 9.0}, clean=True)), ())])
 
 
-def test_a_failure_is_told_with_its_evidence_and_the_command_that_repeats_it() -> None:
+def test_a_failure_is_reported_with_its_evidence_and_the_command_that_repeats_it() -> None:
     lines = detection_as_text(detection(), ORDER).splitlines()
     assert f"a false alarm in run run; again with: {AGAIN}" in lines
     assert "    a proof" in lines

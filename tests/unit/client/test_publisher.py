@@ -184,7 +184,7 @@ def test_what_has_no_form_in_a_file_is_counted(ours: module.RecordedPublisher, p
     assert len(read(path)) == 1
 
 
-def test_a_file_that_cannot_be_written_is_told_at_once(theirs: Publishing, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported_at_once(theirs: Publishing, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no"):
         recorded(theirs, TOPIC, tmp_path / "no" / "file")
 

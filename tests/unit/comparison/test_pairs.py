@@ -99,7 +99,7 @@ def test_what_a_mistake_of_ours_ended_is_left_out_on_both_sides() -> None:
     assert measured_by([pair(bad=500, ours=True)]) == []
 
 
-def test_what_only_one_of_two_measured_is_told() -> None:
+def test_what_only_one_of_two_measured_is_reported() -> None:
     found = measured_by([PairOfRuns(run(latency_s=0.1), run(checks={}))])
     assert {(each.aspect.name, each.pairs, each.one_sided) for each in found} == {
         ("order", 0, 1),

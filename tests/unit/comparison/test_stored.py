@@ -21,7 +21,7 @@ from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.store import StatusStore
 from prober.slo.comparison import Standing
 from tests.unit.comparison.runs import run
-from tests.unit.sinks.metrics.test_comparisons import told
+from tests.unit.sinks.metrics.test_comparisons import reported
 from tests.unit.sinks.status.examples import PROBER, sqlite_url
 
 NOW = 1_800_000_000.0
@@ -88,10 +88,10 @@ def test_the_metrics_report_it_and_take_it_back_when_the_store_is_gone(tmp_path:
     fill(store, "canary", *range(10, 400, 10), now=wall_s())
     metrics, queries, gone = Metrics(), queries_at(tmp_path), queries_at(tmp_path / "gone")
     watch = StoredComparisons(config, metrics.comparisons, queries)
-    assert told(metrics, "standing", "standing")["unknown"] == 1
+    assert reported(metrics, "standing", "standing")["unknown"] == 1
     watch.look()
-    assert told(metrics, "standing", "standing")["no_worse"] == 1
+    assert reported(metrics, "standing", "standing")["no_worse"] == 1
     StoredComparisons(config, metrics.comparisons, gone).look()
-    assert told(metrics, "standing", "standing") == {"no_worse": 0, "worse": 0, "unknown": 1}
+    assert reported(metrics, "standing", "standing") == {"no_worse": 0, "worse": 0, "unknown": 1}
     for each in (queries, gone):
         each.database.close()

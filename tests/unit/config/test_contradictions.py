@@ -1,4 +1,4 @@
-"""What is valid and worth a second look: told with file, key and line, and refused by nobody."""
+"""What is valid and worth a second look: reported with file, key and line, and refused by nobody."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def about(folder: Path, endpoint: str, more: str = "", probes: str = "") -> list
 @pytest.mark.parametrize(
     "endpoint", ["europe-wset1", "europe-wset1-pubsub.googleapis.com", "pubsub.europe-wset1.rep.googleapis.com"]
 )
-def test_an_unknown_region_is_told_with_the_list_and_its_date(tmp_path: Path, endpoint: str) -> None:
+def test_an_unknown_region_is_reported_with_the_list_and_its_date(tmp_path: Path, endpoint: str) -> None:
     (warning,) = about(tmp_path, endpoint)
     assert warning == (
         "targets[0].endpoint (line 2): europe-wset1 is not a region of Google Cloud that we know; did you mean europe-west1? "
@@ -39,13 +39,13 @@ def test_an_unknown_region_is_told_with_the_list_and_its_date(tmp_path: Path, en
     )
 
 
-def test_faults_without_an_embedded_target_are_told(tmp_path: Path) -> None:
+def test_faults_without_an_embedded_target_are_reported(tmp_path: Path) -> None:
     (warning,) = about(tmp_path, "europe-west1", probes="embedded: {faults: [drop]}")
     assert warning.startswith("embedded.faults (line 3): no target is the embedded server, so nothing is injected")
     assert warned(tmp_path, "embedded: {faults: [drop]}") == []
 
 
-def test_nothing_is_told_about_what_is_usual(tmp_path: Path) -> None:
+def test_nothing_is_reported_about_what_is_usual(tmp_path: Path) -> None:
     assert warned(tmp_path, "") == []
     assert about(tmp_path, "'localhost:8085'", ", region: elsewhere") == []
     for region in sorted(REGIONS):

@@ -1,4 +1,4 @@
-"""A configuration file that changes: when it is applied, when it is refused, and what is told."""
+"""A configuration file that changes: when it is applied, when it is refused, and what is reported."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Trial:
         self.file.write_text(GOOD, encoding="utf-8")
         self.now = 100.0
         self.applied: list[Config] = []
-        self.told: list[ConfigurationStatus] = []
+        self.reported: list[ConfigurationStatus] = []
         self.restart: tuple[str, ...] = ()
         self.problem: Exception | None = None
         read = ConfigurationFile.read(str(self.file), {})
         self.faults: list[Exception] = []
-        self.following = Following(read, {}, self.apply, self.told.append, self.faults.append, now=lambda: self.now)
+        self.following = Following(read, {}, self.apply, self.reported.append, self.faults.append, now=lambda: self.now)
 
     async def apply(self, config: Config) -> tuple[str, ...]:
         if self.problem is not None:
@@ -49,7 +49,7 @@ class Trial:
 
     @property
     def status(self) -> ConfigurationStatus:
-        return self.told[-1]
+        return self.reported[-1]
 
     @property
     def targets(self) -> list[str]:
@@ -67,7 +67,7 @@ def play(scenario: Coroutine[None, None, None]) -> None:
 
 def test_at_first_what_was_read_is_in_force(trial: Trial) -> None:
     play(trial.look(3))
-    assert (trial.applied, len(trial.told)) == ([], 1)
+    assert (trial.applied, len(trial.reported)) == ([], 1)
     assert (trial.status.since, len(trial.status.digest), trial.status.refused_at) == (100.0, DIGEST_LENGTH, None)
 
 
@@ -125,7 +125,7 @@ def test_a_wrong_one_is_refused_once_with_the_reason_and_a_right_one_heals_it(
         before = trial.status
         change(trial)
         await trial.look(5)
-        assert len(trial.told) == 2
+        assert len(trial.reported) == 2
         assert len(caplog.records) == 1
         assert why in trial.status.refusal
         assert why in trial.status.trouble
@@ -165,7 +165,7 @@ def test_a_mistake_of_ours_ends_nothing(trial: Trial) -> None:
     play(scenario())
 
 
-def test_what_waits_for_a_restart_is_told_by_name(trial: Trial, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_waits_for_a_restart_is_reported_by_name(trial: Trial, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         trial.restart = ("api.port", "history.location")
         trial.write(OTHER)

@@ -253,7 +253,7 @@ def test_a_single_underscore_is_not_taken_for_kubernetes(tmp_path: Path) -> None
 # --------------------------------------------------------------------------------------------------------------- problems
 
 
-def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     assert problems(
         tmp_path,
         """

@@ -1,4 +1,4 @@
-"""What people get wrong: `mistakes.txt` has, mistake by mistake, what somebody wrote and what they are told, whole and with its line."""
+"""Mistakes in configurations: `mistakes.txt` has, mistake by mistake, a configuration and its error, whole and with its line."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from tests.unit.config.writing import complaints, loaded
 
 TABLE = Path(__file__).with_name("mistakes.txt").read_text(encoding="utf-8")
 MISTAKES = [
-    (written.strip("\n") + "\n", re.findall(r"^=> (.+)$", told, re.MULTILINE))
-    for written, told in re.findall(r"((?:(?!=> ).*\n)+)((?:=> .*\n)+)", TABLE)
+    (written.strip("\n") + "\n", re.findall(r"^=> (.+)$", reported, re.MULTILINE))
+    for written, reported in re.findall(r"((?:(?!=> ).*\n)+)((?:=> .*\n)+)", TABLE)
 ]
 LENGTH_MAX = 350
 
 
-@pytest.mark.parametrize(("written", "told"), MISTAKES)
-def test_a_mistake_is_told_in_one_line(tmp_path: Path, written: str, told: list[str]) -> None:
-    assert complaints(tmp_path, written) == told
+@pytest.mark.parametrize(("written", "reported"), MISTAKES)
+def test_a_mistake_is_reported_in_one_line(tmp_path: Path, written: str, reported: list[str]) -> None:
+    assert complaints(tmp_path, written) == reported
 
 
 def test_the_table_is_read_whole() -> None:
     assert len(MISTAKES) > 100
-    assert sum(len(told) for _, told in MISTAKES) == TABLE.count("=> ")
+    assert sum(len(reported) for _, reported in MISTAKES) == TABLE.count("=> ")
 
 
-@pytest.mark.parametrize(("written", "told"), MISTAKES)
-def test_what_is_told_is_short_and_says_where(written: str, told: list[str]) -> None:
-    for line in told:
+@pytest.mark.parametrize(("written", "reported"), MISTAKES)
+def test_what_is_reported_is_short_and_says_where(written: str, reported: list[str]) -> None:
+    for line in reported:
         assert len(line) <= LENGTH_MAX
         said = re.match(r"is not YAML: line (\d+): |\S+ \(line (\d+)\): ", line)
         assert said is not None, line
@@ -63,13 +63,13 @@ def test_what_is_nearly_a_mistake_is_none(tmp_path: Path, right: str) -> None:
     loaded(tmp_path, right)
 
 
-def test_a_line_is_told_for_what_several_targets_share(tmp_path: Path) -> None:
+def test_a_line_is_reported_for_what_several_targets_share(tmp_path: Path) -> None:
     text = "targets: [{name: a}, {name: b, probes: {ordering: {rate: 10}}}]\nprobes:\n  ordering:\n    keys: 50\n"
     (problem,) = complaints(tmp_path, text)
     assert problem.startswith("targets[1].probes.ordering (line 1): a run publishes 5,000 messages")
 
 
-def test_an_environment_variable_is_told_and_no_line(tmp_path: Path) -> None:
+def test_an_environment_variable_is_reported_and_no_line(tmp_path: Path) -> None:
     (problem,) = complaints(tmp_path, "history: {retention: 30d}", {"ORDERING_PROBER_HISTORY__RETENTION": "30"})
     assert problem.startswith("ORDERING_PROBER_HISTORY__RETENTION (history.retention): 30 what? write 30d")
 

@@ -25,7 +25,7 @@ def loaded(folder: Path, text: str, environ: Mapping[str, str] | None = None) ->
 
 def problems(folder: Path, text: str, environ: Mapping[str, str] | None = None) -> list[str]:
     """The lines of the error that they cause, without the file's name and the numbers of its lines."""
-    return [LINE.sub(":", told) for told in complaints(folder, text, environ)]
+    return [LINE.sub(":", reported) for reported in complaints(folder, text, environ)]
 
 
 def complaints(folder: Path, text: str, environ: Mapping[str, str] | None = None) -> list[str]:

@@ -348,6 +348,6 @@ def test_a_phantom_hides_nothing(one: Definite) -> None:
     one.check()
 
 
-def test_every_phantom_is_told() -> None:
+def test_every_phantom_is_reported() -> None:
     line = "P1 A<1@1 " + " ".join(f"A<q{seq}({seq})@{seq}" for seq in range(7, 27))
     assert sum(finding.kind == "PHANTOM" for finding in findings(line, rules_of(window=8))) == 20

@@ -88,7 +88,7 @@ def test_what_a_second_copy_does_not_explain(one: Definite) -> None:
         case("once a copy, even if it comes again", "P1 A<1~1@1 A<1~9@1.1 A<1~1@20 A<1~9@20.1", "N:SERVICE_DUP@1.1"),
     ],
 )
-def test_it_is_told(one: Case) -> None:
+def test_it_is_reported(one: Case) -> None:
     one.check()
 
 

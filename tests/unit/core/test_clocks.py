@@ -68,7 +68,7 @@ OPEN = "open A of client A"
         case("it comes late", f"{DONE} A<2,3@200 A ack 2,3@201 end @500", "L:STUCK@121"),
         case("progress restarts the deadline", f"{DONE} A<1@100 A<1@200 A<2,3@300 A ack 1,2,3@301 end @400"),
         case("stuck again after some movement", f"{DONE} A<2@200 A ack 2@200.1 end @500", "L:STUCK@121 L:STUCK@320"),
-        case("it is told while time passes, once", f"{DONE} " + " ".join(f"open B{t} of client A@{t}" for t in range(100, 900, 50)), "L:STUCK@121"),
+        case("it is reported while time passes, once", f"{DONE} " + " ".join(f"open B{t} of client A@{t}" for t in range(100, 900, 50)), "L:STUCK@121"),
         case("confirmed later than the last movement", "P1 A<1@1 A ack 1@1.1 P2@50 ok2=m2@100 end @230", "L:STUCK@220"),
         case("the outcome is unknown", "P1 A<1@1 A ack 1@1.1 P2@0.5 info2@0.6 end @500"),
         case("nothing was stored", "P1 A<1@1 A ack 1@1.1 P2@0.5 fail2@0.6 end @500"),
@@ -259,7 +259,7 @@ def test_not_if_it_came_there_as_well() -> None:
         assert verified(rules_of(), merged(mine, unknown), "s", "t")[0] == []
 
 
-def test_what_is_told() -> None:
+def test_what_is_reported() -> None:
     (stuck,) = findings(f"{DONE} end @500")
     assert stuck.facts.items() >= {"seqs": (2, 3), "count": 2, "epoch": "e1", "since_t": 1.0, "seconds": 120.0}.items()
     assert stuck.witnesses == (4, 5, 8)  # 2 invoked and confirmed, the last delivery

@@ -81,7 +81,7 @@ def test_one_finding_for_a_pair() -> None:
     assert len(diverging(f"{TWO} A<1,2,3@1", "B<2,1,3@2")) == 1
 
 
-def test_each_pair_is_told() -> None:
+def test_each_pair_is_reported() -> None:
     found = diverging(f"{TWO} A<1,2@1", "B<2,1@2", "C<2,1@3")
     assert [(one.subscription, one.facts["other"]) for one in found] == [("t", "s"), ("u", "s")]
 

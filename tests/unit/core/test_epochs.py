@@ -53,7 +53,7 @@ def test_epochs(one: Case) -> None:
         case("a hole above the baseline", "P1,2,3,4,5 A<3@1 A<5@1.1", "V:ORDER_GAP", **ADOPTED),
         case("an inversion above the baseline", "P1@0 P2@0 P3@0 P4@0 ok1=m1@0.1 ok2=m2@0.1 ok3=m3@0.1 ok4=m4@0.1 A<2@1 A<4@1.1 A<3@1.2", "V:ORDER_GAP V:ORDER_INVERSION", **ADOPTED),
         case("a rewind to before the baseline", "P1,2,3,4 A<3@1 A<2@1.1 A<3@1.2 A<4@1.3", **ADOPTED),
-        case("nothing is told before the baseline is known", "open A of client A P1,2 end @500", **ADOPTED),
+        case("nothing is reported before the baseline is known", "open A of client A P1,2 end @500", **ADOPTED),
         case("nothing is owed below the baseline", "P1,2,3 A<3@1 A ack 3@1.1 end @500", **ADOPTED),
         case("what is above it is owed", "P1,2,3 A<2@1 A ack 2@1.1 end @500", "L:STUCK", **ADOPTED),
         case("nothing is confirmed yet, runs are verified", "P1@0 P2@0 P3@0 A<1,2,3@1 A<1@2 A<3@2.1", "V:REDELIVERY_SKIP", **ADOPTED),

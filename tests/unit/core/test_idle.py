@@ -1,4 +1,4 @@
-"""Idle keys: what is kept of them, what is told of them all the same, and which are forgotten where there are too many."""
+"""Idle keys: what is kept of them, what is reported of them all the same, and which are forgotten where there are too many."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ OBSERVED: dict[str, Any] = {"attempts_observed": True}
         case("in a hole that was filled later", "P1 P3@0.1 info3@0.2 P2@0.3 ok2=m2@0.4 A<1@1 A<2@1.1"),
         case("the subscription may be older than the record", "P5,6 A<q4(4)@1 A<5,6@1.1", subscription_predates_first_publish=False),
         case("above the last it may not", "P5,6 A<5,6@1 A<q7(7)@1.2", "V:PHANTOM", subscription_predates_first_publish=False),
-        case("told once", "P1 A<1@1 A<q7(7)@1.1 A<q7(7)@1.2", "V:PHANTOM@1.1"),
+        case("reported once", "P1 A<1@1 A<q7(7)@1.1 A<q7(7)@1.2", "V:PHANTOM@1.1"),
         case("not yet published", "P1 A<1@1 A<2@1.1 P2@1.2 ok2=m2@1.3", "V:PHANTOM@1.1"),
     ],
 )  # fmt: skip

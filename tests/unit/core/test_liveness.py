@@ -145,7 +145,7 @@ def test_a_stall_is_reported_once_per_stall() -> None:
     assert len(found) == 1
 
 
-def test_stuck_and_lost_are_told_once() -> None:
+def test_stuck_and_lost_are_reported_once() -> None:
     ticks = " ".join(f"open T{t} of client A@{t}" for t in range(100, 1000, 50))
     found = findings(f"P1,2,3,4 A<1@1 A<3@1.1 A ack 1,3@1.2 {ticks}", Rules())
     assert sorted(f.kind for f in found) == ["LOST_OVERTAKEN", "ORDER_GAP", "STUCK"]

@@ -1,4 +1,4 @@
-"""How often a violated guarantee could have been seen: each line of history says so, and with the right thing wrong it is told."""
+"""How often a violated guarantee could have been seen: each line of history says so, and with the right thing wrong it is reported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def count(name: str, line: str, **rules: Any) -> int:
     return counted(line, **rules).get(name, 0)
 
 
-def is_told(line: str, **rules: Any) -> bool:
+def is_reported(line: str, **rules: Any) -> bool:
     return any(one.status is Status.VIOLATION for one in all_of(line, **rules))
 
 
@@ -38,7 +38,7 @@ def test_every_message_behind_another_is_an_opportunity_to_see_a_wrong_order() -
     assert count("opportunities_order", "P1,2,3 A<1,2,3@1") == 2
     assert count("opportunities_order", "P1 A<1@1") == 0
     assert count("opportunities_order", "P1@0 P2@0.1 A<1,2@1 ok1=m1@2 ok2=m2@2.1") == 1  # both came before they were confirmed
-    assert is_told("P1,2 A<2,1@1")
+    assert is_reported("P1,2 A<2,1@1")
 
 
 def test_a_message_without_a_key_is_no_opportunity_of_what_only_keys_are_guaranteed() -> None:
@@ -70,7 +70,7 @@ def test_a_message_without_a_key_is_no_opportunity_of_what_only_keys_are_guarant
 )  # fmt: skip
 def test_a_redelivery_that_goes_on_is_an_opportunity_to_see_a_skip(line: str, opportunities: int, of_acked: int) -> None:
     assert (count("opportunities_redelivery", line), count("opportunities_redelivery_acked", line)) == (opportunities, of_acked)
-    assert is_told(f"{ACKED} A<1,3@2")
+    assert is_reported(f"{ACKED} A<1,3@2")
 
 
 def test_with_a_dead_letter_policy_it_is_none() -> None:
@@ -127,7 +127,7 @@ def test_a_lease_that_runs_out_is_counted(line: str, expiries: int) -> None:
 )  # fmt: skip
 def test_what_comes_to_the_holder_while_another_is_there_is_an_opportunity_to_see_a_split(line: str, opportunities: int) -> None:
     assert count("opportunities_affinity", line, **SLOW) == opportunities
-    assert is_told(f"{HELD} B<2@2 end @500", **SLOW)
+    assert is_reported(f"{HELD} B<2@2 end @500", **SLOW)
 
 
 def test_opportunities_long_ago_are_not_taken_back() -> None:
@@ -165,7 +165,7 @@ def test_what_comes_while_something_is_held_is_an_opportunity_to_see_that_again(
 )
 def test_a_push_that_failed_and_is_repeated_is_an_opportunity(line: str, failed: int) -> None:
     assert count("opportunities_push_failed", line, **PUSH) == failed
-    assert is_told(f"{FAILED} r2<2@2", **PUSH)
+    assert is_reported(f"{FAILED} r2<2@2", **PUSH)
 
 
 @pytest.mark.parametrize(
@@ -183,12 +183,12 @@ def test_a_push_that_failed_and_is_repeated_is_an_opportunity(line: str, failed:
 )
 def test_a_batch_that_is_over_before_the_next_is_an_opportunity_to_see_an_overlap(line: str, opportunities: int) -> None:
     assert count("opportunities_overlap", line, **PULL) == opportunities
-    assert is_told(f"{PULLED} a<1@1 b<2@1.4 a ack 1@1.5", **PULL)
+    assert is_reported(f"{PULLED} a<1@1 b<2@1.4 a ack 1@1.5", **PULL)
 
 
 def test_so_is_a_push_request_behind_which_more_waits() -> None:
     assert count("opportunities_overlap", f"{ONE_OPEN} r2<2@2 r2 ack 2@2.1", **PUSH) == 2
-    assert is_told("P1,2,3 r1<1@1 r2<2@1.05 r1 ack 1@1.1", **PUSH)
+    assert is_reported("P1,2,3 r1<1@1 r2<2@1.05 r1 ack 1@1.1", **PUSH)
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def test_a_contradiction_to_real_time_names_both_moments() -> None:
     assert finding.assumptions == {"clock_error_s": 0.01}
 
 
-def test_what_is_missing_is_told_once() -> None:
+def test_what_is_missing_is_reported_once() -> None:
     """The hole is in one finding, though more and more comes after it."""
     gaps = [f for f in findings("P1,2,3,4,5,6 A<1@1 A<4@1.1 A<5@1.2 A<6@1.3", Rules()) if f.kind == "ORDER_GAP"]
     assert [gap.facts["missing"] for gap in gaps] == [(2, 3)]

@@ -152,7 +152,7 @@ def test_a_hole_in_what_a_seek_brings_back_names_that_and_the_seek() -> None:
         case("what was owed may have come in the hole", "P1,2 A<1,2@1 hole @5 open A of client A@6 end @500"),
         case("what was sent in the hole is not known", "P1,2,3,4 A<1,2,3@1 hole @5 A<1@11 A<3@11.1", "I:REDELIVERY_SKIP"),
         case("an unknown outcome from before", "P1,2 A<1,2@1 P3@2 hole @5 P4@11 ok4=m4@11.1 ok3=m3@11.2 A<4@12 A<3@12.1", "I:ORDER_GAP"),
-        case("nothing is told until a baseline is known", "P1 A<1@1 A ack 1@1.1 hole @5 open A of client A@6 P3@11 ok3=m3@11.1 end @500"),
+        case("nothing is reported until a baseline is known", "P1 A<1@1 A ack 1@1.1 hole @5 open A of client A@6 P3@11 ok3=m3@11.1 end @500"),
         case("a run through what was published in the hole", "P1,2 A<1,2@1 hole @5 P6@11 ok6=m6@11.1 A<4@12 A<3,4,5,6@12.1"),
         case("a hole in the numbering", "P1 A<1@1 hole @5 P9@11 ok9=m9@11.1 A<9@12 A<8@12.1"),
         case("a rewind to what was published in the hole", "P1,2 A<1,2@1 hole @5 P9@11 ok9=m9@11.05 P10@11.1 ok10=m10@11.15 A<9@12 A<8@12.1 A<9@12.2 A<10@12.3"),

@@ -1,4 +1,4 @@
-"""The way of a drill's alert to whoever is told, where pages arrive, and what the steps mean together."""
+"""The way of a drill's alert to whoever is reported, where pages arrive, and what the steps mean together."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_an_acknowledgement_id_of_another_subscription_is_refused() -> None:
         play.state.acknowledge(other, [play.ack_ids["k1"]], 0.0)
 
 
-def test_a_stream_is_told_what_became_of_its_answers() -> None:
+def test_a_stream_is_notified_of_what_became_of_its_answers() -> None:
     play = exactly_once()
     play("open:A +k:1,2,3")
     one, two, three = (play.ack_ids[name] for name in ("k1", "k2", "k3"))

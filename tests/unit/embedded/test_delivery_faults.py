@@ -203,7 +203,7 @@ def test_an_acknowledgement_that_might_have_been_forgotten_leaves_nothing_behind
     assert play("@20") == ""
 
 
-def test_a_stream_that_is_half_open_is_told_for_those_who_watch_and_its_answers_are_lost() -> None:
+def test_a_stream_that_is_half_open_is_reported_for_those_who_watch_and_its_answers_are_lost() -> None:
     play, _ = faulty("half_open_stream:count=1,start=1")
     play("open:A +k:1")
     play.now = 1.0
@@ -229,7 +229,7 @@ def test_an_answer_that_was_lost_stays_outstanding_until_its_deadline() -> None:
     assert play("@10") == "q<k1,k2"
 
 
-def test_what_is_lost_on_a_stream_that_breaks_is_told_for_those_who_watch() -> None:
+def test_what_is_lost_on_a_stream_that_breaks_is_reported_for_those_who_watch() -> None:
     play, _ = faulty("lost_tail")
     play("open:A +k:1,2,3,4 ack:k1,k3,k4")
     play.state.modify_ack_deadline(SUBSCRIPTION, [play.ack_ids["k2"]], 0, 0.0)

@@ -131,7 +131,7 @@ def test_a_deleted_topic_leaves_its_subscriptions_with_what_they_have() -> None:
     assert play.state.registry.subscription(SUBSCRIPTION).settings.topic == "_deleted-topic_"
 
 
-def test_ids_are_unique_and_ascending_and_start_where_told() -> None:
+def test_ids_are_unique_and_ascending_and_start_where_asked() -> None:
     state = State(first_serial=1000)
     state.registry.create_topic(resources.Topic(TOPIC))
     ids = state.publish(TOPIC, [PublishDraft(b"x")] * 3, 0.0) + state.publish(TOPIC, [PublishDraft(b"x")], 0.0)

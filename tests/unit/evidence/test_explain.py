@@ -183,7 +183,7 @@ class TestTimes:
         at = MIDNIGHT + 2 * 3600 + 13 * 60 + 5
         assert words in said(found(line, kind), at)
 
-    def test_events_are_told_apart_by_the_millisecond(self) -> None:
+    def test_events_are_distinguished_by_the_millisecond(self) -> None:
         finding = found("P1@0 ok1=b1@0.05 P2@0.1 A<a2(2)@1 A<b1(1)@1.1", Kind.REALTIME_INVERSION)
         assert said(finding, MIDNIGHT).startswith(
             "Pub/Sub delivered message 1 for the first time after message 2, although it confirmed message 1 at 00:00:00.050 UTC "

@@ -85,7 +85,7 @@ class TestLists:
         finding = made(Kind.ORDER_GAP, {"seq": 99, "missing": missing, "missing_count": count})
         assert f"but had not delivered {words} published before it" in said(finding)
 
-    def test_of_several_epochs_are_told_apart(self) -> None:
+    def test_of_several_epochs_are_distinguished(self) -> None:
         facts: Facts = {"seq": 9, "epoch": "e3", "after": 1, "after_epoch": "e1", "skipped": (2, 3, 1, 2, 1), "subscriber": "A"}
         facts = {**facts, "skipped_epochs": ("e1", "e1", "e2", "e2", "e3"), "skipped_count": 25}
         assert said(made(Kind.REDELIVERY_SKIP, facts)).startswith(

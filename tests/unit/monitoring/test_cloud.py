@@ -40,7 +40,7 @@ def test_the_newest_point_of_each_metric(recorded: Recorded, cloud: CloudMonitor
     assert reading.gap_s == pytest.approx(60.0, abs=0.01)
 
 
-def test_a_gap_is_told(recorded: Recorded, cloud: CloudMonitoring) -> None:
+def test_a_gap_is_reported(recorded: Recorded, cloud: CloudMonitoring) -> None:
     recorded.values = {(AGE, "mine"): [7, None, None, 5, 5]}
     assert cloud.read([MINE], wall_s())[MINE].gap_s == pytest.approx(180.0, abs=0.01)
 

@@ -86,9 +86,9 @@ def test_each_subscription_once_by_name() -> None:
 # --- the prober's side -------------------------------------------------------------------------------------------------------
 
 
-def ages(*told: tuple[float, float]) -> ProberAges:
+def ages(*reported: tuple[float, float]) -> ProberAges:
     kept = ProberAges()
-    for age_s, at in told:
+    for age_s, at in reported:
         kept.aged(age_s, at)
     return kept
 

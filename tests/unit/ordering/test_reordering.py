@@ -143,7 +143,7 @@ def test_an_unknown_start_makes_the_first_arrival_in_order_without_a_discontinui
     assert (summary.discontinuities, summary.missing, summary.duplicates) == (1, 0, 1)
 
 
-def test_below_a_forgotten_gap_nothing_can_be_told() -> None:
+def test_below_a_forgotten_gap_nothing_can_be_known() -> None:
     # The gaps 2, 4 and 6 are one too many: 2 is forgotten, so neither it nor a copy of 1 can be verified.
     verified, summary = measure("1 3 5 7 2 1 4", ReorderMeter(gaps=2))
     assert [str(arrival.kind) for arrival in verified[4:]] == ["undecided", "undecided", "reordered"]

@@ -101,7 +101,7 @@ def written(output: Output[str]) -> str:
         ("1 3 @10 2", "( 1 3? 2x 3! 2late"),
         # an arrival at the deadline comes too late, and one just before it in time
         ("1 3 @9.9 2", "( 1 3? 2 3"),
-        # late, duplicate and before the start are told apart
+        # late, duplicate and before the start are distinguished
         ("1 2 1", "( 1 2 1dup"),
         ("1 3 3 2 3", "( 1 3? 3dup 2 3 3dup"),
         ("1 5 @10 3 3 2 4 1 5", "( 1 5? 2..4x 5! 3late 3dup 2late 4late 1dup 5dup"),
@@ -162,7 +162,7 @@ def test_initial_and_maximum_order(script: str, bounds: OrderRange, expected: st
         ("a1 b1 a2 c1 b2", ResequencerLimits(groups=2), "a( a1 b( b1 a2 b):full c( c1 a):full b( b2?"),
         ("a2 b1 c1", ResequencerLimits(groups=2), "a( a2? b( b1 b):full c( c1"),
         ("a2 b2 c1", ResequencerLimits(groups=2), "a( a2? b( b2? a1x:full a2! a):full c( c1"),
-        # one remembered gap too many: below it late and duplicate cannot be told apart
+        # one remembered gap too many: below it late and duplicate cannot be distinguished
         (
             "3 5 7 1 3 4",
             ResequencerLimits(waiting_per_group=1, gaps_per_group=1),

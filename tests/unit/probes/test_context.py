@@ -73,7 +73,7 @@ def acknowledge(delivery: Any) -> None:
     delivery.ack()
 
 
-def told(*sessions: Channel, decide: Decide = acknowledge, lost: bool = False) -> list[Event]:
+def reported(*sessions: Channel, decide: Decide = acknowledge, lost: bool = False) -> list[Event]:
     """What is recorded when each session opens, brings a message and ends."""
     recorded = recording()
     tap = context_on(recorded).tap(decide)
@@ -96,7 +96,7 @@ def test_a_publish_says_its_region_as_far_as_it_is_known(region: str) -> None:
 
 
 def test_a_delivery_says_when_the_message_was_stored() -> None:
-    _, delivered, acked, closed = told(Channel("A", FlowControlSettings()))
+    _, delivered, acked, closed = reported(Channel("A", FlowControlSettings()))
     assert delivered == Delivered(1.0, SUBSCRIPTION, "k", "A", "e", 1, "m1", publish_time=PUBLISHED_AT)
     assert acked == Acked(1.0, SUBSCRIPTION, "k", "A", "m1")
     assert closed == Closed(1.0, SUBSCRIPTION, "A", lost=False)
@@ -108,11 +108,13 @@ def test_what_is_answered_when_the_session_is_over_was_not_answered() -> None:
         delivery.nack()
         delivery.shorten_lease(1)
 
-    assert [type(event) for event in told(Channel("A", None, is_over=True), decide=answer)] == [Opened, Delivered, Closed]
+    assert [type(event) for event in reported(Channel("A", None, is_over=True), decide=answer)] == [Opened, Delivered, Closed]
 
 
 def test_a_stream_says_how_much_may_be_outstanding_and_a_pull_does_not() -> None:
-    opened = [event for event in told(Channel("A", FlowControlSettings(7, 800)), Channel("b", None)) if isinstance(event, Opened)]
+    opened = [
+        event for event in reported(Channel("A", FlowControlSettings(7, 800)), Channel("b", None)) if isinstance(event, Opened)
+    ]
     assert opened == [
         Opened(1.0, SUBSCRIPTION, "A", "one", max_outstanding_messages=7, max_outstanding_bytes=800),
         Opened(1.0, SUBSCRIPTION, "b", "one"),
@@ -120,7 +122,7 @@ def test_a_stream_says_how_much_may_be_outstanding_and_a_pull_does_not() -> None
 
 
 def test_a_pull_without_its_answer_is_lost() -> None:
-    assert told(Channel("b", None), lost=True) == [
+    assert reported(Channel("b", None), lost=True) == [
         Opened(1.0, SUBSCRIPTION, "b", "one"),
         Closed(1.0, SUBSCRIPTION, "b", lost=True),
     ]
@@ -135,7 +137,7 @@ def test_a_message_that_is_no_probes_is_counted_and_acknowledged_not_recorded() 
     assert recorded.events == []
 
 
-def test_what_is_not_verified_is_acknowledged_and_told_and_leaves_no_event() -> None:
+def test_what_is_not_verified_is_acknowledged_and_reported_and_leaves_no_event() -> None:
     acked: list[str] = []
     read: list[tuple[str, int]] = []
 

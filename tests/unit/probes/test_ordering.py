@@ -1,4 +1,4 @@
-"""The probe `ordering` publishes as much as it is told to, and does not itself keep what it published from being delivered."""
+"""The probe `ordering` publishes as much as it is asked to, and does not itself keep what it published from being delivered."""
 
 from __future__ import annotations
 

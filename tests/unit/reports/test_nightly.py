@@ -41,7 +41,7 @@ class Watching:
         self.folder, self.metrics = folder / "reports", Metrics(environments=["test"])
         self._reports = NightlyReports(load(folder / "prober.yaml", {}), self.metrics.health)
 
-    def told(self, family: str, label: str, target: str = "prod") -> dict[str, float]:
+    def reported(self, family: str, label: str, target: str = "prod") -> dict[str, float]:
         """What the metrics say about a target after another look."""
         self._reports.look(str(self.folder))
         found = [one for one in samples(self.metrics) if one.name == f"pubsub_prober_{family}" and one.labels["target"] == target]
@@ -49,9 +49,9 @@ class Watching:
 
     def reverified(self, target: str = "prod") -> dict[str, float]:
         """The same about what later verification found, without what is 0."""
-        told = self.told("reverified_findings", "kind", target)
-        assert not told or told.keys() == set(CAN_FAIL)
-        return {kind: value for kind, value in told.items() if value != 0}
+        reported = self.reported("reverified_findings", "kind", target)
+        assert not reported or reported.keys() == set(CAN_FAIL)
+        return {kind: value for kind, value in reported.items() if value != 0}
 
     def put(self, day: date = DAY, **by_target: dict[str, Any]) -> None:
         """A report of `reverify`."""
@@ -67,11 +67,11 @@ UNKNOWN = pytest.approx(dict.fromkeys(CAN_FAIL, nan), nan_ok=True)
 
 
 def test_without_a_report_nothing_is_said(watching: Watching) -> None:
-    assert watching.told("reverified_findings", "kind") == {}
-    assert watching.told("hot_keys", "class") == {}
+    assert watching.reported("reverified_findings", "kind") == {}
+    assert watching.reported("hot_keys", "class") == {}
 
 
-def test_what_was_found_only_when_verified_again_or_perhaps_only_then_is_told(watching: Watching) -> None:
+def test_what_was_found_only_when_verified_again_or_perhaps_only_then_is_reported(watching: Watching) -> None:
     watching.put(prod=about(broken("ORDER_GAP", also_online=5, only_now=2, online_unknown=1), broken("STUCK", also_online=3)))
     assert watching.reverified() == {"ORDER_GAP": 3}
 
@@ -91,19 +91,19 @@ def test_the_newest_report_counts(watching: Watching) -> None:
 @pytest.mark.parametrize("said", [about(verified=0), about(crashes=1)])
 def test_where_nothing_was_verified_or_the_checker_failed_nothing_is_not_0(watching: Watching, said: dict[str, Any]) -> None:
     watching.put(prod=said)
-    assert watching.told("reverified_findings", "kind") == UNKNOWN
+    assert watching.reported("reverified_findings", "kind") == UNKNOWN
 
 
 def test_what_was_found_counts_although_the_checker_failed_elsewhere(watching: Watching) -> None:
     watching.put(prod=about(broken("ORDER_GAP", only_now=1), crashes=1))
-    told = watching.told("reverified_findings", "kind")
-    assert told.pop("ORDER_GAP") == 1
-    assert told == pytest.approx(dict.fromkeys(told, nan), nan_ok=True)
+    reported = watching.reported("reverified_findings", "kind")
+    assert reported.pop("ORDER_GAP") == 1
+    assert reported == pytest.approx(dict.fromkeys(reported, nan), nan_ok=True)
 
 
 def test_nothing_is_known_of_a_target_that_the_report_does_not_name(watching: Watching) -> None:
     watching.put(prod=about())
-    assert watching.told("reverified_findings", "kind", "idle") == UNKNOWN
+    assert watching.reported("reverified_findings", "kind", "idle") == UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_nothing_is_known_of_a_target_that_the_report_does_not_name(watching: Wa
 )
 def test_a_report_that_does_not_say_it_says_nothing(watching: Watching, numbers: dict[str, Any]) -> None:
     put(watching.folder, Job.REVERIFY, **numbers)
-    assert watching.told("reverified_findings", "kind") == {}
+    assert watching.reported("reverified_findings", "kind") == {}
 
 
 def test_when_the_report_is_gone_what_it_said_is_known_no_more(watching: Watching) -> None:
     watching.put(prod=about(broken("ORDER_GAP", only_now=2)))
     assert watching.reverified() == {"ORDER_GAP": 2}
     (watching.folder / Job.REVERIFY / f"date={DAY}" / "summary.json").unlink()
-    assert watching.told("reverified_findings", "kind") == UNKNOWN
+    assert watching.reported("reverified_findings", "kind") == UNKNOWN
 
 
 def test_while_the_reports_cannot_be_reached_what_they_said_stays(watching: Watching, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,4 +138,4 @@ def test_while_the_reports_cannot_be_reached_what_they_said_stays(watching: Watc
 
 def test_hot_keys_are_counted_by_class(watching: Watching) -> None:
     put(watching.folder, Job.HOT_KEYS, tables={"keys": [key("a", 0.9), key("b", 0.8)], "subscriptions": []})
-    assert watching.told("hot_keys", "class") == {"stalled": 0, "throughput-bound": 0, "consumer-bound": 0, "skewed": 2}
+    assert watching.reported("hot_keys", "class") == {"stalled": 0, "throughput-bound": 0, "consumer-bound": 0, "skewed": 2}

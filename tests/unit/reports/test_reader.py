@@ -86,8 +86,8 @@ def put(
     counted = {table: len(rows) for table, rows in (tables or {}).items()}
     about = {"version": 1, "job": job, "date": str(day), "rows": counted, "verdict": verdict, "line": f"{job}: {verdict}"}
     report.mkdir(parents=True, exist_ok=True)
-    told = {"finished_at": FINISHED.isoformat(), "duration_s": 7.5}
-    (report / "summary.json").write_text(json.dumps({**about, **told, **numbers}))
+    reported = {"finished_at": FINISHED.isoformat(), "duration_s": 7.5}
+    (report / "summary.json").write_text(json.dumps({**about, **reported, **numbers}))
     return report
 
 

@@ -92,7 +92,7 @@ def test_a_message_is_as_old_as_it_should_be() -> None:
     assert backlog_tracker.backlog(4.0).oldest_unacked_age_s == 3.0
 
 
-def test_keys_are_told_apart() -> None:
+def test_keys_are_distinguished() -> None:
     backlog_tracker = BacklogTracker(STALLED_AFTER_S)
     for key in ("a", "b"):
         for event in history("P1,2 A<1,2@1", key=key):

@@ -52,7 +52,7 @@ def test_what_was_never_published_is_no_duplicate() -> None:
 def test_a_delivery_of_which_the_kind_is_forgotten_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(classification, "RECEIVED_KEPT_MAX", 2)
     line = "P1,2,3 A<1,2,3@1 A<1@5 A<3@5.1"
-    assert classified(line).untold == 1
+    assert classified(line).unclassified == 1
     scrape = Scrape(line)
     assert scrape['deliveries_total kind="first"'] == 3
     assert scrape['deliveries_total kind="redelivery"'] == 1

@@ -28,7 +28,7 @@ OVERTAKEN = "open A of client c open B of client c P1,2 B<2@1"
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """Time that passes when it is asked to."""
 
     def __init__(self) -> None:
         self.t = 0.0
@@ -56,12 +56,12 @@ def record(recording: Recording, clock: Clock, line: str, *, ticking: bool = Tru
         recording.record(event)
 
 
-def test_events_are_verified_kept_and_told(recording: Recording, clock: Clock) -> None:
-    told: list[tuple[Event, list[Finding]]] = []
-    recording.listen(lambda seen: told.append((seen.event, list(seen.findings))))
+def test_events_are_verified_kept_and_reported(recording: Recording, clock: Clock) -> None:
+    reported: list[tuple[Event, list[Finding]]] = []
+    recording.listen(lambda seen: reported.append((seen.event, list(seen.findings))))
     record(recording, clock, SKIP)
-    assert [event for event, _ in told] == recording.events == history(SKIP)
-    assert [finding.kind for _, findings in told for finding in findings] == [made.finding.kind for made in recording.finish()]
+    assert [event for event, _ in reported] == recording.events == history(SKIP)
+    assert [finding.kind for _, findings in reported for finding in findings] == [made.finding.kind for made in recording.finish()]
     assert recording.verifier.findings.failed
 
 
@@ -201,8 +201,8 @@ def test_a_listener_that_fails_is_asked_no_more_and_verification_goes_on(recordi
 
 
 def test_a_latency_says_for_how_long_of_it_the_loop_lagged(recording: Recording, clock: Clock) -> None:
-    told: list[Latency | None] = []
-    recording.listen(lambda seen: told.append(seen.latency))
+    reported: list[Latency | None] = []
+    recording.listen(lambda seen: reported.append(seen.latency))
     recording.tick()
     record(recording, clock, "P1@0 A<1@0.2", ticking=False)
     clock.t = 1.25
@@ -211,7 +211,7 @@ def test_a_latency_says_for_how_long_of_it_the_loop_lagged(recording: Recording,
     clock.t = 1.5
     recording.tick()
     record(recording, clock, "P3@1.5 A<3@1.8", ticking=False)
-    assert [(round(one.seconds, 6), one.lagged_s) for one in told if one is not None] == [
+    assert [(round(one.seconds, 6), one.lagged_s) for one in reported if one is not None] == [
         (0.2, 0.0),
         (0.25, 0.25),
         (0.3, 0.0),

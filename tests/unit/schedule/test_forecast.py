@@ -144,8 +144,8 @@ def test_the_page_of_the_service_has_the_opportunities_that_are_planned() -> Non
     rows = [
         line for line in (DOCS / "service.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ") and "| `" in line
     ]
-    told = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
-    opportunities = [row for row in told if row[1].startswith(("`opportunities_", "`publishes_confirmed")) and len(row) == 5]
+    reported = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    opportunities = [row for row in reported if row[1].startswith(("`opportunities_", "`publishes_confirmed")) and len(row) == 5]
     assert len(opportunities) >= 11
     for _, counter, a_run, an_hour, _ in opportunities:
         name = counter.split("`")[1]

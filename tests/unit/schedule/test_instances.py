@@ -150,7 +150,7 @@ def _loaded(folder: Path, text: str, **environ: str) -> Config:
 ALL = {"a/ordering/wire", "a/redelivery/wire", "b/ordering/wire"}
 
 
-def told(changes: Changes) -> dict[str, set[str]]:
+def reported(changes: Changes) -> dict[str, set[str]]:
     return {words: set(names) for words in ("kept", "changed", "gone", "new") if (names := getattr(changes, words))}
 
 
@@ -193,7 +193,7 @@ def told(changes: Changes) -> dict[str, set[str]]:
 )
 def test_only_what_changed_begins_anew(differ: Differ, after: str, expected: dict[str, set[str]]) -> None:
     changes = differ(TWO, after)
-    assert told(changes) == expected
+    assert reported(changes) == expected
     assert changes.restart == ()
 
 

@@ -54,12 +54,12 @@ class World:
 
     def __init__(self, tmp_path: Path, monitoring: str, *, connected: bool = True) -> None:
         (tmp_path / "prober.yaml").write_text(f"monitoring: {{{monitoring}}}\n")
-        self.listing, self.metrics, self.told = Listing(), Metrics(), list[OwnSubscriptionStatus]()
+        self.listing, self.metrics, self.reported = Listing(), Metrics(), list[OwnSubscriptionStatus]()
         admin = cast(Admin, self.listing) if connected else None
         self.own = OwnSubscriptions(load(tmp_path / "prober.yaml", {}), lambda _: {}, lambda _: admin, self.metrics, self._hear)
 
-    def _hear(self, told: tuple[OwnSubscriptionStatus, ...]) -> None:
-        self.told = list(told)
+    def _hear(self, reported: tuple[OwnSubscriptionStatus, ...]) -> None:
+        self.reported = list(reported)
 
     def look(self, *names: str, project: str = "projects/shop", **labels: str) -> list[str]:
         """Everything is read, with these subscriptions in the project; which are watched then."""
@@ -67,7 +67,7 @@ class World:
         self.own._discover_due_t = 0.0
         asyncio.run(self.own._look())
         self.listing.answers.clear()
-        return sorted(one.name.removeprefix(SHOP) for one in self.told)
+        return sorted(one.name.removeprefix(SHOP) for one in self.reported)
 
     def discovered(self) -> dict[str, float]:
         name = "pubsub_prober_own_subscriptions_discovered"
@@ -87,7 +87,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_matches_is_read_and_ends_when_it_is_gone(tmp_path: Path) -> None:
     world = World(tmp_path, 'discover: [{project: shop, matching: "orders-.*", late_after: 5m}]')
     assert world.look("orders-eu", "orders-us", "returns") == ["orders-eu", "orders-us"]
-    assert {one.late_after_s for one in world.told} == {300.0}
+    assert {one.late_after_s for one in world.reported} == {300.0}
     assert world.discovered() == {"watched": 2.0, "left_out": 0.0}
     assert world.look("orders-us", "orders-in") == ["orders-in", "orders-us"] == sorted(world.series())
     assert list(world.own.troubles) == []
@@ -118,7 +118,7 @@ def test_what_is_named_and_what_probers_made_is_not_found_again(tmp_path: Path) 
         tmp_path, f'subscriptions: [{{name: {SHOP}first, late_after: 5m}}], discover: [{{project: shop, matching: ".*"}}]'
     )
     assert world.look("first", "second") == ["first", "second"]
-    assert next(one.late_after_s for one in world.told if one.name == f"{SHOP}first") == 300.0
+    assert next(one.late_after_s for one in world.reported if one.name == f"{SHOP}first") == 300.0
     assert world.look("okp-ordering", **OURS) == ["first"]
 
 

@@ -52,14 +52,14 @@ class World:
 
     def __init__(self, owed: float = 0.0) -> None:
         environ = {f"ORDERING_PROBER_MONITORING__SUBSCRIPTIONS__{at}__NAME": name for at, name in enumerate((MINE, OTHER))}
-        self.told: tuple[OwnSubscriptionStatus, ...] = ()
+        self.reported: tuple[OwnSubscriptionStatus, ...] = ()
         self.metrics = Metrics()
         self.own = OwnSubscriptions(
             load(None, environ), lambda series: {"s": Backlog(owed)}, lambda target: None, self.metrics, self._hear
         )
 
-    def _hear(self, told: tuple[OwnSubscriptionStatus, ...]) -> None:
-        self.told = told
+    def _hear(self, reported: tuple[OwnSubscriptionStatus, ...]) -> None:
+        self.reported = reported
 
     def look(self, *, received: int = 1, kind: str = "first", age_s: float | None = None) -> dict[str, Late]:
         """A run ends, the ages are noted, everything is read: who is late, by name.
@@ -80,7 +80,7 @@ class World:
             await self.own._look()
 
         asyncio.run(once())
-        return {one.status.name: one.late for one in shown(self.told, wall_s())}
+        return {one.status.name: one.late for one in shown(self.reported, wall_s())}
 
     def value(self, name: str, **labels: str) -> float:
         [found] = [
@@ -139,16 +139,16 @@ def test_a_mistake_of_ours_leaves_nothing_known(answers: dict[str, Any]) -> None
     world = World()
     world.look()
     world.own.failed("own subscriptions", RuntimeError())
-    assert {one.late for one in shown(world.told, wall_s())} == {Late.UNKNOWN}
+    assert {one.late for one in shown(world.reported, wall_s())} == {Late.UNKNOWN}
     assert world.value("internal_errors_total", component="scheduler") == 1.0
 
 
-def test_it_is_told_before_the_first_look_and_closed_at_the_end(answers: dict[str, Any]) -> None:
+def test_it_is_reported_before_the_first_look_and_closed_at_the_end(answers: dict[str, Any]) -> None:
     world = World()
 
     async def enter() -> set[Late]:
         async with world.own:
-            return {one.late for one in shown(world.told, wall_s())}
+            return {one.late for one in shown(world.reported, wall_s())}
 
     assert asyncio.run(enter()) == {Late.UNKNOWN}
     assert cast(Cloud, world.own._cloud).closed

@@ -1,4 +1,4 @@
-"""What is told of the runs of a probe instance, from the first one on."""
+"""What is reported of the runs of a probe instance, from the first one on."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_instance_names_what_its_run_uses() -> None:
         await until(lambda: work.admin.asked)
         assert [work.shown.probe_instance.topic] == work.admin.asked
         await work.first_run()
-        (result,) = work.told
+        (result,) = work.reported
         assert (work.shown.probe_instance.topic, work.shown.probe_instance.subscription) == (result.topic, result.subscription)
 
     work.run(scenario())
@@ -67,7 +67,7 @@ class TestMaintenance:
             work.maintenance = "moving house"
             work.admin.may_go_on.set()
             await until(lambda: work.shown.maintenance == "moving house")
-            assert (work.shown.running_since, work.shown.last_run, work.told) == (None, None, [])
+            assert (work.shown.running_since, work.shown.last_run, work.reported) == (None, None, [])
 
         work.run(scenario())
 
@@ -113,9 +113,9 @@ class TestRunNow:
             ordered = work.assignments.run_now(work.key)
             assert work.assignments.run_now(work.key) == RunOrdered(None, UNDER_WAY)
             work.admin.may_go_on.set()
-            await until(lambda: len(work.told) == 2)
-            assert (ordered.run_id, ordered.reason) == (work.told[1].run_id, "")
-            assert work.told[0].run_id != work.told[1].run_id
+            await until(lambda: len(work.reported) == 2)
+            assert (ordered.run_id, ordered.reason) == (work.reported[1].run_id, "")
+            assert work.reported[0].run_id != work.reported[1].run_id
 
         work.run(scenario())
 

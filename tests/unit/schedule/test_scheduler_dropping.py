@@ -15,11 +15,11 @@ def test_nothing_begins_any_more_while_a_name_is_dropped(trial: Trial) -> None:
     begun: list[bool] = []
 
     def begin() -> None:
-        begun.append(trial.scheduler.run_now("p", trial.told.lasting(3)))
+        begun.append(trial.scheduler.run_now("p", trial.reported.lasting(3)))
 
     async def act() -> None:
         await asyncio.sleep(3)
-        trial.loop.call_soon(begin)  # when the run has ended, and before those are told who wait for that
+        trial.loop.call_soon(begin)  # when the run has ended, and before those are notified who wait for that
 
     async def dropping() -> None:
         await asyncio.sleep(1)
@@ -29,14 +29,14 @@ def test_nothing_begins_any_more_while_a_name_is_dropped(trial: Trial) -> None:
 
     trial.add(act)
     assert trial.run(dropping()) == {"p expected": 1}
-    assert trial.told.runs == []
+    assert trial.reported.runs == []
 
 
 def test_a_point_that_comes_on_the_turn_on_which_a_name_is_dropped_begins_nothing_afterwards(trial: Trial) -> None:
     drops: list[asyncio.Future[None]] = []
 
     def drop(name: str) -> None:
-        trial.told.counts[f"{name} expected"] += 1
+        trial.reported.counts[f"{name} expected"] += 1
         dropping = trial.scheduler.drop(name)
         with suppress(StopIteration):
             dropping.send(None)  # its first step at once: after the point has come, and before its run begins
@@ -46,19 +46,19 @@ def test_a_point_that_comes_on_the_turn_on_which_a_name_is_dropped_begins_nothin
         await asyncio.sleep(30)
         await asyncio.gather(*drops)
 
-    trial.told.expected = drop  # type: ignore[method-assign]
-    trial.add(trial.told.lasting(3))
+    trial.reported.expected = drop  # type: ignore[method-assign]
+    trial.add(trial.reported.lasting(3))
     assert trial.run(dropped()) == {"p expected": 1, "p overlap": 1}
-    assert trial.told.runs == []
+    assert trial.reported.runs == []
 
 
 def test_a_run_that_takes_longer_than_it_may_is_cancelled_and_is_no_mistake(trial: Trial) -> None:
     async def dropping() -> None:
         await asyncio.sleep(1)
         await trial.scheduler.drop("p", grace_s=5)
-        trial.add(trial.told.lasting(2))
+        trial.add(trial.reported.lasting(2))
         await asyncio.sleep(4)
 
-    trial.add(trial.told.lasting(1000))
+    trial.add(trial.reported.lasting(1000))
     assert trial.run(dropping()) == {"p expected": 2}
-    assert trial.told.runs == [(0, 6), (6, 8)]
+    assert trial.reported.runs == [(0, 6), (6, 8)]

@@ -295,7 +295,7 @@ class TestOtherInstances:
 
         asyncio.run(scenario())
 
-    def test_an_instance_that_cannot_be_handed_over_is_told_and_the_others_may_have_it(
+    def test_an_instance_that_cannot_be_handed_over_is_reported_and_the_others_may_have_it(
         self, members: Callable[[str], Member]
     ) -> None:
         async def scenario() -> None:

@@ -110,7 +110,7 @@ def test_requests_of_their_own_may_overtake_each_other() -> None:
         (b"wait", grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded"),
     ],
 )
-def test_an_error_is_told_as_grpc_does(content: bytes, code: grpc.StatusCode, details: str) -> None:
+def test_an_error_is_reported_as_grpc_does(content: bytes, code: grpc.StatusCode, details: str) -> None:
     async def scenario(place: Place) -> None:
         with pytest.raises(grpc.aio.AioRpcError) as raised:
             await place.ask(content)

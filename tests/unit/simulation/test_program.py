@@ -27,7 +27,7 @@ def test_what_is_said_about_it_is_no_part_of_it() -> None:
         return ast.dump(programs._without_docstrings(ast.parse(source)))
 
     plain = "class A:\n    x = 1\n    def f(self):\n        return 2\n"
-    told = """'''A module.'''
+    reported = """'''A module.'''
 # of a class
 class A:
     '''One.'''
@@ -38,5 +38,5 @@ class A:
         '''F.'''
         return 2
 """
-    assert dumped(told) == dumped(plain)
-    assert dumped(told.replace("return 2", "return 3")) != dumped(plain)
+    assert dumped(reported) == dumped(plain)
+    assert dumped(reported.replace("return 2", "return 3")) != dumped(plain)

@@ -80,7 +80,7 @@ def test_results_of_other_simulations_are_refused(path: Path) -> None:
         results(path)
 
 
-def test_what_is_no_file_of_results_is_told(tmp_path: Path, path: Path) -> None:
+def test_what_is_no_file_of_results_is_reported(tmp_path: Path, path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be kept in"):
         results(tmp_path)
     path.parent.mkdir()

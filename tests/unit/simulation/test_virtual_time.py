@@ -32,7 +32,7 @@ def test_hours_pass_and_everything_comes_in_its_order(loop: VirtualTime) -> None
     assert [t for _, t in came] == pytest.approx([1, 3600, 7200])
 
 
-def test_who_waits_for_nothing_is_told(loop: VirtualTime) -> None:
+def test_who_waits_for_nothing_is_reported(loop: VirtualTime) -> None:
     async def scenario() -> None:
         await asyncio.Event().wait()
 

@@ -1,4 +1,4 @@
-"""What can be told from what is allowed, by what a run has on record."""
+"""What can be known from what is allowed, by what a run has on record."""
 
 from __future__ import annotations
 

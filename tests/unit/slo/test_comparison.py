@@ -126,7 +126,7 @@ def test_differences_that_spread_say_how_many_pairs_it_takes() -> None:
     assert 10 < found.pairs_needed < 100
 
 
-def test_a_difference_that_is_the_margin_is_never_told() -> None:
+def test_a_difference_that_is_the_margin_is_never_reported() -> None:
     found = of_seconds(0.09, 0.11, 0.1, 0.12, 0.08)
     assert (found.standing, found.pairs_needed) == (Standing.UNKNOWN, inf)
 

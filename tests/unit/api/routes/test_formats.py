@@ -84,8 +84,8 @@ def told(world: World) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("path", [path for path in PAGES.values() if not path.startswith(PROSE)])
-def test_no_page_writes_a_number_in_a_format_of_its_own(world: World, told: tuple[str, ...], path: str) -> None:
-    explanations = frozenset(" ".join(text.split()) for text in told)
+def test_no_page_writes_a_number_in_a_format_of_its_own(world: World, reported: tuple[str, ...], path: str) -> None:
+    explanations = frozenset(" ".join(text.split()) for text in reported)
     said = [text for text in Text(get(world, path).text).said if text not in explanations]
     assert said
     assert {text: found for text in said if (found := list(strange(text)))} == {}

@@ -301,7 +301,7 @@ class TestFeed:
         for wrong in ("?symptm=loss", "?symptom=NONSENSE", "?limit=501", "?open=true&open=true", "?cursor=none"):
             assert ask(full_view(), FEED + wrong).status_code == 400
 
-    def test_who_has_it_is_told_so(self) -> None:
+    def test_who_has_it_is_notified(self) -> None:
         asked = full_view()
         tag = ask(asked, FEED).headers["etag"]
         assert ask(asked, FEED, headers={"If-None-Match": tag}).status_code == 304

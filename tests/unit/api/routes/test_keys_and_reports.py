@@ -34,7 +34,7 @@ def with_reports(folder: Path, asked: StubView | None = None) -> StubView:
     return asked
 
 
-def told(asked: StubView, path: str, status: int = 200) -> Any:
+def reported(asked: StubView, path: str, status: int = 200) -> Any:
     response = ask(asked, path)
     assert response.status_code == status, response.text
     return response.json()
@@ -77,7 +77,7 @@ class TestKeys:
     def test_what_the_newest_report_says_of_it(self, tmp_path: Path) -> None:
         put(tmp_path, Job.HOT_KEYS, OLDER, tables={"keys": [key("k", 0.1)], "subscriptions": []})
         put(tmp_path, Job.HOT_KEYS, tables={"keys": [key("k", 0.9, backlog_max=7.0), key("l", 0.8)], "subscriptions": []})
-        found = told(with_reports(tmp_path), "/api/v1/keys/k")
+        found = reported(with_reports(tmp_path), "/api/v1/keys/k")
         (hot,) = found["hot"]
         assert (found["report_day"], hot["score"], hot["heat"], hot["evidence"]) == (str(DAY), 0.9, "skewed", {"backlog_max": 7.0})
 
@@ -85,7 +85,7 @@ class TestKeys:
 class TestSubscriptions:
     def test_those_that_are_probed_and_those_on_which_something_was_found(self, tmp_path: Path) -> None:
         put(tmp_path, Job.HOT_KEYS, tables={"keys": [], "subscriptions": [spread("s")]})
-        listed = told(with_reports(tmp_path), "/api/v1/subscriptions?since=2026-01-02T03:06:00Z")
+        listed = reported(with_reports(tmp_path), "/api/v1/subscriptions?since=2026-01-02T03:06:00Z")
         assert listed["since"] == "2026-01-02T03:06:00Z"
         probed, other = listed["items"]
         assert (probed["subscription"], probed["topic"]) == ("projects/p/subscriptions/s", "projects/p/topics/t")
@@ -99,13 +99,13 @@ class TestSubscriptions:
         place = replace(EUROPE, probe="publish", subscription=name)
         others = [f"projects/p/subscriptions/okp-europe-publish-wire-{other}-0123abcd-012345" for other in ("second", "filtered")]
         all_of_it = [name, *others]
-        listed = told(view(place), "/api/v1/subscriptions")["items"]
+        listed = reported(view(place), "/api/v1/subscriptions")["items"]
         assert [item["subscription"] for item in listed] == sorted(all_of_it)
         assert [instance["probe"] for item in listed for instance in item["probe_instances"]] == ["publish"] * 3
-        (shown,) = told(view(place), "/api/v1/probes/publish")["probe_instances"]
+        (shown,) = reported(view(place), "/api/v1/probes/publish")["probe_instances"]
         assert shown["subscriptions"] == all_of_it
 
-    def test_a_day_back_unless_it_is_told_otherwise(self) -> None:
+    def test_a_day_back_unless_asked_otherwise(self) -> None:
         listed = answer("/api/v1/subscriptions")
         assert listed["since"] == "2026-02-28T12:00:00Z"
         assert [item["findings"] for item in listed["items"]] == [[]]
@@ -128,7 +128,7 @@ class TestSlos:
         return asked
 
     def test_all(self) -> None:
-        slos = told(self.counted(), "/api/v1/slos")["items"]
+        slos = reported(self.counted(), "/api/v1/slos")["items"]
         order = next(slo for slo in slos if slo["name"] == "order")
         assert (order["target"], order["good"], order["bad"], order["undecided"]) == ("europe", 1980, 20, 1)
         assert [(burn["severity"], burn["window_s"]) for burn in order["burn"]][:2] == [("page", 3600.0), ("page", 21600.0)]
@@ -136,9 +136,9 @@ class TestSlos:
 
     def test_it_says_how_rare_a_fault_may_be_that_is_found(self) -> None:
         asked = self.counted()
-        assert told(asked, "/api/v1/slos/order")["targets"][0]["detectable"] == []
+        assert reported(asked, "/api/v1/slos/order")["targets"][0]["detectable"] == []
         asked.archive = replace(asked.archive, detectable={("europe", Indicator.ORDER): detectable(1000.0)})
-        (europe,) = told(asked, "/api/v1/slos/order")["targets"]
+        (europe,) = reported(asked, "/api/v1/slos/order")["targets"]
         assert [found["within_s"] for found in europe["detectable"]] == [3600, 86400, 2592000]
         assert europe["detectable"][0]["share"] == pytest.approx(0.003, rel=0.01)
         page = Page(ask(asked, "/slos/order").text).said()
@@ -148,7 +148,7 @@ class TestSlos:
         reports = tmp_path / "reports"
         burn: dict[str, Any] = {"windows": [window("order", "europe", 300.0)], "alerts": [{**alert("order"), "target": "europe"}]}
         put(reports, Job.SLO_BURN, tables={**burn, "spenders": [{**spender("k", 2), "target": "europe"}, spender("other", 1)]})
-        slo = told(with_reports(reports, self.counted()), "/api/v1/slos/order")
+        slo = reported(with_reports(reports, self.counted()), "/api/v1/slos/order")
         assert (slo["name"], slo["indicator"], slo["objective"], slo["report_day"]) == ("order", "order", 0.9999, str(DAY))
         assert slo["budget"] == pytest.approx(0.0001)
         assert (slo["counted"], slo["bad_if"]) == ("message", "it was first received out of order")
@@ -167,7 +167,7 @@ class TestSlos:
     def test_nothing_counted_is_unknown(self) -> None:
         asked = view(EUROPE)
         end(asked, EUROPE, Verdict.UNKNOWN)
-        (europe,) = told(asked, "/api/v1/slos/publish_latency")["targets"]
+        (europe,) = reported(asked, "/api/v1/slos/publish_latency")["targets"]
         assert (europe["verdict"], europe["budget_left"]) == ("UNKNOWN", None)
         assert {window["burn_rate"] for window in europe["windows"]} == {None}
         assert {window["exhausted_in_s"] for window in europe["windows"]} == {None}
@@ -179,7 +179,7 @@ class TestSlos:
             for number, counts in enumerate([SliCounts(1), SliCounts(1), *[SliCounts(bad=1)] * 4, SliCounts(1)])
         ]
         StatusStore(asked.archive.queries.database).heartbeat(ProberRecord("prober-1", "1", NOON, NOON), None, minutes)
-        (march,) = told(asked, "/api/v1/uptime")["items"]
+        (march,) = reported(asked, "/api/v1/uptime")["items"]
         assert march == {
             "target": "europe", "month": "2026-03", "is_over": False, "minutes": 720, "up": 2, "down": 2, "unknown": 716,
             "uptime": {"low": 2 / 720, "high": 718 / 720}, "credit": {"low": 0.1, "high": 0.5},
@@ -189,7 +189,7 @@ class TestSlos:
 
     def test_without_counts_no_uptime_is_known(self) -> None:
         asked = self.counted()
-        assert told(asked, "/api/v1/uptime") == {"items": []}
+        assert reported(asked, "/api/v1/uptime") == {"items": []}
         assert "Nothing is known: no publish was counted by the minute" in Page(ask(asked, "/slos").text).said()
 
     def test_no_such_objective(self) -> None:
@@ -201,17 +201,17 @@ class TestReports:
         put(tmp_path, Job.HOT_KEYS, OLDER, tables={"keys": [key("old", 0.1)], "subscriptions": []})
         put(tmp_path, Job.HOT_KEYS, tables={"keys": [key("a", 0.9), key("b", 0.95, "r")], "subscriptions": [spread("s")]})
         asked = with_reports(tmp_path)
-        newest = told(asked, "/api/v1/hot-keys")
+        newest = reported(asked, "/api/v1/hot-keys")
         assert (newest["report"]["day"], [item["key"] for item in newest["items"]], newest["left_out"]) == (str(DAY), ["b", "a"], 0)
-        assert [item["key"] for item in told(asked, "/api/v1/hot-keys?subscription=s")["items"]] == ["a"]
-        assert told(asked, "/api/v1/hot-keys?limit=1")["left_out"] == 1
-        assert [item["key"] for item in told(asked, f"/api/v1/hot-keys?date={OLDER}")["items"]] == ["old"]
+        assert [item["key"] for item in reported(asked, "/api/v1/hot-keys?subscription=s")["items"]] == ["a"]
+        assert reported(asked, "/api/v1/hot-keys?limit=1")["left_out"] == 1
+        assert [item["key"] for item in reported(asked, f"/api/v1/hot-keys?date={OLDER}")["items"]] == ["old"]
 
     def test_what_each_job_says_about_a_day(self, tmp_path: Path) -> None:
         put(tmp_path, Job.RETENTION, verdict="FAIL", files_before=7)
         put(tmp_path, Job.RETENTION, OLDER)
         asked = with_reports(tmp_path)
-        listed = told(asked, "/api/v1/reports")
+        listed = reported(asked, "/api/v1/reports")
         assert (listed["day"], listed["days"]) == (str(DAY), [str(DAY), str(OLDER)])
         (report,) = listed["items"]
         assert report == {
@@ -224,13 +224,15 @@ class TestReports:
             "rows": {},
             "numbers": {"files_before": 7},
         }
-        assert told(asked, f"/api/v1/reports?date={OLDER}")["items"][0]["verdict"] == "PASS"
-        assert told(asked, "/api/v1/reports?date=2020-01-01")["items"] == []
+        assert reported(asked, f"/api/v1/reports?date={OLDER}")["items"][0]["verdict"] == "PASS"
+        assert reported(asked, "/api/v1/reports?date=2020-01-01")["items"] == []
 
     def test_no_report_is_not_an_empty_one(self, tmp_path: Path) -> None:
         asked = with_reports(tmp_path)
-        assert told(asked, "/api/v1/hot-keys", 404)["detail"] == "there is no report on hot keys yet"
-        assert told(asked, "/api/v1/hot-keys?date=2026-01-01", 404)["detail"] == "there is no report on hot keys about 2026-01-01"
-        assert told(asked, "/api/v1/reports") == {"next_cursor": None, "day": None, "items": [], "days": []}
+        assert reported(asked, "/api/v1/hot-keys", 404)["detail"] == "there is no report on hot keys yet"
+        assert (
+            reported(asked, "/api/v1/hot-keys?date=2026-01-01", 404)["detail"] == "there is no report on hot keys about 2026-01-01"
+        )
+        assert reported(asked, "/api/v1/reports") == {"next_cursor": None, "day": None, "items": [], "days": []}
         for path in ("/api/v1/hot-keys", "/api/v1/reports"):
             assert "history.reports" in answer(path, 404)["detail"]

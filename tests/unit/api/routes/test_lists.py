@@ -178,7 +178,7 @@ class TestWrongQuestions:
             ("/api/v1/keys", "key: Field required"),
         ],
     )
-    def test_they_are_refused_and_told_why(self, path: str, said: str) -> None:
+    def test_they_are_refused_and_reported_why(self, path: str, said: str) -> None:
         assert answer(path, 400)["detail"].startswith(said)
 
     def test_a_cursor_belongs_to_its_list_and_filter(self) -> None:

@@ -65,7 +65,7 @@ class TestStates:
         assert any(link.startswith("runbooks/PubsubDeliveryOverdue?target=europe") for link in page(asked).values("href"))
         assert "ordering (wire), last seen 5 s ago; closes by 12:59 UTC if not seen again." in said
 
-    def test_trouble_of_the_prober_itself_is_told_apart(self) -> None:
+    def test_trouble_of_the_prober_itself_is_distinguished(self) -> None:
         asked = view(EUROPE)
         end(asked, EUROPE, Verdict.PASS)
         assert "Trouble" not in page(asked).said()
@@ -112,7 +112,7 @@ class TestStates:
         assert "No objective is missed, no error budget burns too fast, and none is spent by half." in said
         assert re.search(r"europe: \d+ unknown All objectives", said)
 
-    def test_the_timeline_is_told_in_words_too(self) -> None:
+    def test_the_timeline_is_described_in_words_too(self) -> None:
         asked = view(EUROPE)
         for number, verdict in enumerate((Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN, Verdict.PASS)):
             end(asked, EUROPE, verdict, number=number, reason="why")
@@ -194,7 +194,7 @@ class TestMarkup:
         for link in {link.rpartition("/")[0] or link: link for link in sorted(links)}.values():  # one of a kind
             assert ask(full(), f"/{link.removeprefix('.')}").status_code == 200, link
 
-    def test_tables_are_told_as_tables(self) -> None:
+    def test_tables_are_read_as_tables(self) -> None:
         found = page(full())
         cells = [attributes for tag, attributes in found.elements if tag in ("th", "td")]
         assert {attributes["role"] for attributes in cells} == {"columnheader", "rowheader", "cell"}

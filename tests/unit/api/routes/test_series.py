@@ -57,7 +57,7 @@ def test_what_does_not_exist() -> None:
     assert "no objective is called none" in series(full_view(), "/api/v1/slos/none/series", 404)["detail"]
 
 
-def test_every_indicator_of_the_charts_is_told() -> None:
+def test_every_indicator_of_the_charts_is_reported() -> None:
     (instance,) = series(measured(), PATHS[0])["probe_instances"]
     assert set(instance["points"][0]["known"]) == {
         Indicator.PUBLISH_LATENCY,

@@ -43,7 +43,7 @@ def test_overall() -> None:
     }
 
 
-def test_an_outage_and_open_incidents_are_told_as_on_the_page() -> None:
+def test_an_outage_and_open_incidents_are_reported_as_on_the_page() -> None:
     asked = view(EUROPE)
     end(asked, EUROPE, Verdict.FAIL, STUCK)
     end(asked, EUROPE, Verdict.UNKNOWN, at=NOON - 1.0, unreachable=True)

@@ -61,7 +61,7 @@ def test_without_a_date_the_top_keys_of_now_stand_beside_the_newest_report(tmp_p
     assert ([one["key"] for one in of_day["items"]], of_day["streams"]) == (["a"], [])
 
 
-def test_bounds_are_told_where_keys_are_estimated() -> None:
+def test_bounds_are_reported_where_keys_are_estimated() -> None:
     inexact = stream(top_key("k", 100_000.0, 0.2, error=0.1), exact=False)
     [one] = hot_keys(observing(inexact))["streams"]
     assert not one["exact"]
@@ -69,7 +69,7 @@ def test_bounds_are_told_where_keys_are_estimated() -> None:
     assert "k 100 kB to 110 kB/s 40 to 44/s 20 % to 22 %" in said(observing(inexact))
 
 
-def test_a_stream_is_told_without_any_report() -> None:
+def test_a_stream_is_reported_without_any_report() -> None:
     found = hot_keys(observing(ORDERS_STREAM))
     assert (found["report"], found["items"], len(found["streams"])) == (None, [], 1)
 

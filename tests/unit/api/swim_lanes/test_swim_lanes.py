@@ -112,7 +112,7 @@ class TestWhatIsShown:
         lines = many(events, len(events)).rows()
         assert any(words in line for line in lines), lines
 
-    def test_epochs_are_told_apart(self) -> None:
+    def test_epochs_are_distinguished(self) -> None:
         drawn = many([PublishInvoked(0.0, "k", "run-a", 1), PublishInvoked(1.0, "k", "run-b", 1)], 2)
         assert drawn.rows("publish") == ["0.000 publish run-a:1", "1.000 publish run-b:1 second holder"]
 
@@ -121,7 +121,7 @@ class TestWhatIsShown:
         drawn = Drawing(drawn_of(events, replace(SPLIT, witnesses=(1,)), OpenSession("s", "stream-7", "A")))
         assert drawn.texts("name") == ["publisher", "Pub/Sub", "subscriber A"]
 
-    def test_several_sessions_of_a_subscriber_are_told_apart(self) -> None:
+    def test_several_sessions_of_a_subscriber_are_distinguished(self) -> None:
         opened = [OpenSession("s", name, "run-7-2") for name in ("run-7-2#3", "run-7-2-of-a-very-long-name", "other")]
         events = [Delivered(1.0 + number, "s", "k", one.session, "e1", number, f"m{number}") for number, one in enumerate(opened)]
         drawn = Drawing(drawn_of(events, replace(SPLIT, witnesses=(1,)), *opened))
@@ -229,7 +229,7 @@ class TestBounds:
         assert len(drawn.source) < 20_000
         assert "<script" not in drawn.source
 
-    def test_facts_of_another_version_are_told_by_the_explanation(self) -> None:
+    def test_facts_of_another_version_are_reported_by_the_explanation(self) -> None:
         record = drawn_of([Ended(1.0, True)], Finding(Kind.REDELIVERY_SKIP, Status.VIOLATION, "s", "k", 1.0, (1,), {"what": 1}))
         assert caption(record).sentence == "It is explained."
         assert Drawing(record).texts("caption") == ["It is explained."]
@@ -289,7 +289,7 @@ class TestCaption:
 
 
 class TestDocument:
-    def test_it_is_told_to_those_who_do_not_see_it(self) -> None:
+    def test_it_is_described_to_those_who_do_not_see_it(self) -> None:
         drawn = Drawing(found(SKIPPED))
         assert drawn.root.get("role") == "img"
         title, description = drawn.root[0], drawn.root[1]

@@ -175,7 +175,7 @@ def test_what_holds_no_keys_is_refused(tmp_path: Path, written: str) -> None:
         require_keys(str(place))
 
 
-def test_a_file_that_is_not_there_is_told_by_its_name(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported_by_its_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nothing-here"):
         require_keys(str(tmp_path / "nothing-here"))
 

@@ -139,7 +139,7 @@ def test_streams_of_one_client_share_a_column() -> None:
     ]
 
 
-def test_sessions_can_be_told_without_being_drawn() -> None:
+def test_sessions_can_be_shown_without_being_drawn() -> None:
     opened, delivered = history("open A1 of client A A1<1@1")
     assert isinstance(opened, Opened)
     title, *lines = diagram_as_text([(2, delivered)], finding(2), Rules(), opened=[opened]).splitlines()

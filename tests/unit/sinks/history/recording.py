@@ -33,7 +33,7 @@ SUBSCRIPTION = "s"
 
 @dataclass
 class Clock:
-    """A clock that stands still until it is told otherwise."""
+    """A clock that stands still until it is set otherwise."""
 
     now: float = 0.0
 
@@ -43,7 +43,7 @@ class Clock:
 
 @dataclass
 class Losses:
-    """What a writer told about itself."""
+    """What a writer reported about itself."""
 
     dropped: int = 0
     failures: int = 0

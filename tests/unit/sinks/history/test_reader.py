@@ -70,8 +70,8 @@ def test_files_without_the_columns_that_were_added_stay_readable(recorder: Recor
     later = [replace(event, t=event.t + 10.0) for event in TELLING]
     recorder.record(later, "new")
     recorder.save()
-    told = [event for run_id, _, event in numbered(recorder.location) if run_id == "old"]
-    assert told == [
+    reported = [event for run_id, _, event in numbered(recorder.location) if run_id == "old"]
+    assert reported == [
         Opened(0.0, "s", "A", "a"),
         PublishInvoked(1.0, "k", "e", 1, size=3),
         Published(1.1, "k", "e", 1, "m", publish_time=1_767_323_045.25),

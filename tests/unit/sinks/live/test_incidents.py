@@ -52,7 +52,7 @@ def run(
     return EndedRun(result, at, interval_s, shown, reached_at)
 
 
-def told(*runs: EndedRun) -> dict[Symptom, Incident]:
+def reported(*runs: EndedRun) -> dict[Symptom, Incident]:
     """The newest incident of each symptom after these runs."""
     known: dict[Symptom, Incident] = {}
     for one in runs:
@@ -61,12 +61,12 @@ def told(*runs: EndedRun) -> dict[Symptom, Incident]:
 
 
 def order(*runs: EndedRun) -> Incident:
-    return told(*runs)[Symptom.ORDER]
+    return reported(*runs)[Symptom.ORDER]
 
 
 class TestGrouping:
     def test_probes_and_kinds_with_one_symptom_are_one_incident(self) -> None:
-        seen = told(run(10.0, GAP, GAP), run(11.0, Kind.ORDER_INVERSION, Kind.STUCK, probe="redelivery"), run(20.0))
+        seen = reported(run(10.0, GAP, GAP), run(11.0, Kind.ORDER_INVERSION, Kind.STUCK, probe="redelivery"), run(20.0))
         assert set(seen) == {Symptom.ORDER, Symptom.LOSS}
         one = seen[Symptom.ORDER]
         assert (one.incident_id, one.target, one.first_at, one.last_at) == ("ordering-10-order", "europe", 10.0, 11.0)
@@ -79,20 +79,20 @@ class TestGrouping:
     def test_an_incident_begins_with_its_first_finding_not_with_the_end_of_the_run(self) -> None:
         first = {GAP: 12.0}, {Kind.STUCK: 11.0}, {GAP: 10.0}
         runs = run(40.0, GAP), run(41.0, Kind.STUCK), run(42.0, GAP, probe="pull")
-        seen = told(*(replace(one, found_at=found_at) for one, found_at in zip(runs, first, strict=True)))
+        seen = reported(*(replace(one, found_at=found_at) for one, found_at in zip(runs, first, strict=True)))
         assert (seen[Symptom.ORDER].first_at, seen[Symptom.ORDER].last_at) == (10.0, 42.0)
         assert (seen[Symptom.LOSS].first_at, seen[Symptom.LOSS].last_at) == (11.0, 41.0)
 
     def test_what_fails_no_run_opens_none(self) -> None:
-        assert told(run(10.0, GAP, status=Status.INDETERMINATE)) == {}
+        assert reported(run(10.0, GAP, status=Status.INDETERMINATE)) == {}
 
     def test_runs_without_a_verdict_and_of_other_probes_do_not_count(self) -> None:
         assert order(run(10.0, GAP), run(20.0, verdict=Verdict.UNKNOWN), run(30.0, probe="pull")).runs_total == 1
 
     def test_usual_behaviour_alone_warns(self) -> None:
-        split = told(run(10.0, Kind.AFFINITY_SPLIT))
+        split = reported(run(10.0, Kind.AFFINITY_SPLIT))
         assert split[Symptom.AFFINITY].status is Condition.WARN
-        both = told(run(10.0, Kind.AFFINITY_SPLIT, Kind.PULL_OVERLAP))
+        both = reported(run(10.0, Kind.AFFINITY_SPLIT, Kind.PULL_OVERLAP))
         assert (both[Symptom.AFFINITY].status, both[Symptom.OVERLAP].status) == (Condition.WARN, Condition.FAIL)
 
 
@@ -135,19 +135,19 @@ class TestEnd:
 
 class TestOutage:
     def test_it_begins_with_the_last_success_and_counts_what_was_not_sent(self) -> None:
-        seen = told(run(50.0, unreachable=True, reached_at=33.0), run(60.0, unreachable=True, probe="pull", reached_at=33.0))
+        seen = reported(run(50.0, unreachable=True, reached_at=33.0), run(60.0, unreachable=True, probe="pull", reached_at=33.0))
         one = seen[Symptom.OUTAGE]
         assert (one.first_at, one.runs, one.unsent, one.status) == (33.0, 2, 14, Condition.OUTAGE)
         assert {instance.probe for instance in one.affected} == {"ordering", "pull"}
 
     def test_without_any_success_it_begins_with_the_run(self) -> None:
-        assert told(run(50.0, unreachable=True))[Symptom.OUTAGE].first_at == 49.0
+        assert reported(run(50.0, unreachable=True))[Symptom.OUTAGE].first_at == 49.0
 
     def test_only_a_run_of_an_affected_probe_that_reaches_the_target_closes_it(self) -> None:
         seen = run(50.0, unreachable=True)
-        assert told(seen, run(60.0, probe="pull"))[Symptom.OUTAGE].closed_at is None
-        assert told(seen, run(40.0))[Symptom.OUTAGE].closed_at is None
-        assert told(seen, run(60.0, verdict=Verdict.UNKNOWN))[Symptom.OUTAGE].closed_at == 60.0
+        assert reported(seen, run(60.0, probe="pull"))[Symptom.OUTAGE].closed_at is None
+        assert reported(seen, run(40.0))[Symptom.OUTAGE].closed_at is None
+        assert reported(seen, run(60.0, verdict=Verdict.UNKNOWN))[Symptom.OUTAGE].closed_at == 60.0
 
 
 class TestExemplar:
@@ -171,11 +171,11 @@ class TestRaised:
         assert order(run(5.0, GAP), run(15.0, GAP)).raised_at == 5.0
 
     def test_an_outage_is_raised_when_it_is_seen_not_when_it_began(self) -> None:
-        outage = told(run(50.0, unreachable=True, reached_at=5.0))[Symptom.OUTAGE]
+        outage = reported(run(50.0, unreachable=True, reached_at=5.0))[Symptom.OUTAGE]
         assert (outage.first_at, outage.raised_at) == (5.0, 50.0)
 
     def test_not_before_it_is_stored(self) -> None:
         assert order(replace(run(5.0, GAP), recorded_at=900.0)).raised_at == 900.0
 
     def test_usual_behaviour_is_not(self) -> None:
-        assert told(run(5.0, Kind.AFFINITY_SPLIT))[Symptom.AFFINITY].raised_at is None
+        assert reported(run(5.0, Kind.AFFINITY_SPLIT))[Symptom.AFFINITY].raised_at is None

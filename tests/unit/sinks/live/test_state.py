@@ -36,7 +36,7 @@ def live(*instances: ProbeInstance, objectives: tuple[Objective, ...] = ()) -> L
 
 
 def end(
-    told: LiveState,
+    reported: LiveState,
     verdict: Verdict,
     at: float,
     instance: ProbeInstance = WIRE,
@@ -50,7 +50,7 @@ def end(
     values = {"reason": "", "started_at": at - 2.0, "duration_s": 2.0, "findings": made, "counts": counts} | more
     place = instance.probe, instance.target, instance.vantage
     result = RunResult(name or f"run-{at:g}", *place, verdict, **values)  # type: ignore[arg-type]
-    told.ended(instance, result, at)
+    reported.ended(instance, result, at)
     return result
 
 
@@ -59,21 +59,21 @@ def finding(seq: int, status: Status = Status.LIVENESS) -> RecordedFinding:
     return RecordedFinding(Finding(Kind.STUCK, status, "s", "k", float(seq), (seq,), facts, doubt="it may still come"), seq)
 
 
-def only(told: LiveState, now: float) -> InstanceSnapshot:
-    (instance,) = told.snapshot(now).probe_instances
+def only(reported: LiveState, now: float) -> InstanceSnapshot:
+    (instance,) = reported.snapshot(now).probe_instances
     return instance
 
 
-def slo(told: LiveState) -> SloSnapshot:
-    (found,) = told.snapshot(START).slos
+def slo(reported: LiveState) -> SloSnapshot:
+    (found,) = reported.snapshot(START).slos
     return found
 
 
 class TestVerdict:
     def test_nothing_is_known_before_the_first_run_ends(self) -> None:
-        told = live()
-        told.started(WIRE, START + 1)
-        instance = only(told, START + 2)
+        reported = live()
+        reported.started(WIRE, START + 1)
+        instance = only(reported, START + 2)
         assert (instance.verdict, instance.status, instance.since, instance.last_run, instance.last_pass_at) == (
             None,
             Condition.STARTING,
@@ -82,7 +82,7 @@ class TestVerdict:
             None,
         )
         assert instance.running_since == START + 1
-        assert told.snapshot(START + 2).verdict is UNKNOWN
+        assert reported.snapshot(START + 2).verdict is UNKNOWN
 
     @pytest.mark.parametrize(
         ("verdicts", "overall"),
@@ -96,23 +96,23 @@ class TestVerdict:
     )
     def test_the_worst_instance_decides(self, verdicts: tuple[Verdict | None, ...], overall: Verdict) -> None:
         instances = (WIRE, LIBRARY, OTHER)
-        told = live(*instances)
+        reported = live(*instances)
         for instance, verdict in zip(instances, verdicts, strict=True):
             if verdict is not None:
-                end(told, verdict, START + 5, instance)
-        assert told.snapshot(START + 6).verdict is overall
+                end(reported, verdict, START + 5, instance)
+        assert reported.snapshot(START + 6).verdict is overall
 
     def test_of_nothing_nothing_is_known(self) -> None:
-        told = LiveState((), version="1", instance="i", started_at=START)
-        assert told.snapshot(START).verdict is UNKNOWN
+        reported = LiveState((), version="1", instance="i", started_at=START)
+        assert reported.snapshot(START).verdict is UNKNOWN
 
     def test_the_newest_run_counts_and_since_is_when_the_verdict_changed(self) -> None:
-        told = live()
-        end(told, FAIL, START + 10, reason="STUCK")
-        end(told, PASS, START + 20)
-        told.started(WIRE, START + 28)
-        end(told, PASS, START + 30)
-        instance = only(told, START + 31)
+        reported = live()
+        end(reported, FAIL, START + 10, reason="STUCK")
+        end(reported, PASS, START + 20)
+        reported.started(WIRE, START + 28)
+        end(reported, PASS, START + 30)
+        instance = only(reported, START + 31)
         assert (instance.verdict, instance.status, instance.since, instance.last_pass_at) == (
             PASS,
             Condition.PASS,
@@ -123,23 +123,23 @@ class TestVerdict:
         assert instance.running_since is None
 
     def test_overall_since_is_when_it_was_first_seen(self) -> None:
-        told = live(WIRE, LIBRARY)
-        assert told.snapshot(START + 1).since == START
-        end(told, PASS, START + 5)
-        end(told, PASS, START + 6, LIBRARY)
-        assert told.snapshot(START + 7).since == START + 6
-        end(told, FAIL, START + 15)
-        end(told, FAIL, START + 16, LIBRARY)
-        end(told, PASS, START + 25)
-        assert told.snapshot(START + 26).since == START + 15
+        reported = live(WIRE, LIBRARY)
+        assert reported.snapshot(START + 1).since == START
+        end(reported, PASS, START + 5)
+        end(reported, PASS, START + 6, LIBRARY)
+        assert reported.snapshot(START + 7).since == START + 6
+        end(reported, FAIL, START + 15)
+        end(reported, FAIL, START + 16, LIBRARY)
+        end(reported, PASS, START + 25)
+        assert reported.snapshot(START + 26).since == START + 15
 
-    def test_the_last_run_is_told_in_full(self) -> None:
-        told = live()
+    def test_the_last_run_is_reported_in_full(self) -> None:
+        reported = live()
         made = (finding(1), finding(2), finding(3, Status.INDETERMINATE))
         result = end(
-            told, FAIL, START + 10, made=made, seed=7, topic="t", subscription="s", counters={"rewinds": 3}, reason="STUCK"
+            reported, FAIL, START + 10, made=made, seed=7, topic="t", subscription="s", counters={"rewinds": 3}, reason="STUCK"
         )
-        last = only(told, START + 11).last_run
+        last = only(reported, START + 11).last_run
         assert last is not None
         assert (last.run_id, last.reason, last.started_at, last.duration_s) == (result.run_id, "STUCK", START + 8, 2.0)
         assert (last.seed, last.topic, last.subscription, last.counters) == (7, "t", "s", {"rewinds": 3})
@@ -150,44 +150,44 @@ class TestOverdue:
     """No run ended for three intervals and the time of the longest run: 3 x 10 s + 2 s."""
 
     def test_a_pass_that_is_not_renewed_becomes_unknown(self) -> None:
-        told = live()
-        end(told, PASS, START + 10)
-        assert (only(told, START + 42).status, only(told, START + 42).overdue_s) == (Condition.PASS, None)
-        late = only(told, START + 43)
+        reported = live()
+        end(reported, PASS, START + 10)
+        assert (only(reported, START + 42).status, only(reported, START + 42).overdue_s) == (Condition.PASS, None)
+        late = only(reported, START + 43)
         assert (late.verdict, late.status, late.overdue_s) == (PASS, Condition.UNKNOWN, 1.0)
-        assert told.snapshot(START + 43).verdict is UNKNOWN
+        assert reported.snapshot(START + 43).verdict is UNKNOWN
 
     def test_a_fail_stays_one(self) -> None:
-        told = live()
-        end(told, FAIL, START + 10)
-        assert (only(told, START + 100).status, only(told, START + 100).overdue_s) == (Condition.FAIL, 58.0)
+        reported = live()
+        end(reported, FAIL, START + 10)
+        assert (only(reported, START + 100).status, only(reported, START + 100).overdue_s) == (Condition.FAIL, 58.0)
 
     def test_a_run_that_hangs_renews_nothing(self) -> None:
-        told = live()
-        end(told, PASS, START + 10)
-        told.started(WIRE, START + 20)
-        assert only(told, START + 43).status is Condition.UNKNOWN
+        reported = live()
+        end(reported, PASS, START + 10)
+        reported.started(WIRE, START + 20)
+        assert only(reported, START + 43).status is Condition.UNKNOWN
 
     def test_the_longest_run_so_far_is_allowed_for(self) -> None:
-        told = live()
-        end(told, PASS, START + 10, duration_s=9.0)
-        end(told, PASS, START + 20)
-        assert only(told, START + 59).overdue_s is None
-        assert only(told, START + 60).overdue_s == 1.0
+        reported = live()
+        end(reported, PASS, START + 10, duration_s=9.0)
+        end(reported, PASS, START + 20)
+        assert only(reported, START + 59).overdue_s is None
+        assert only(reported, START + 60).overdue_s == 1.0
 
     def test_an_instance_that_never_ran_is_waited_for_from_the_start(self) -> None:
         assert only(live(), START + 30).overdue_s is None
         assert only(live(), START + 31).overdue_s == 1.0
 
     def test_after_maintenance_the_wait_begins_anew(self) -> None:
-        told = live()
-        end(told, PASS, START + 10)
-        told.under_maintenance(WIRE, "works", START + 20)
-        assert only(told, START + 500).overdue_s is None
-        told.under_maintenance(WIRE, None, START + 500)
-        told.under_maintenance(WIRE, None, START + 510)
-        assert only(told, START + 532).status is Condition.PASS
-        assert only(told, START + 533).status is Condition.UNKNOWN
+        reported = live()
+        end(reported, PASS, START + 10)
+        reported.under_maintenance(WIRE, "works", START + 20)
+        assert only(reported, START + 500).overdue_s is None
+        reported.under_maintenance(WIRE, None, START + 500)
+        reported.under_maintenance(WIRE, None, START + 510)
+        assert only(reported, START + 532).status is Condition.PASS
+        assert only(reported, START + 533).status is Condition.UNKNOWN
 
 
 class TestCondition:
@@ -198,59 +198,59 @@ class TestCondition:
         assert live().snapshot(START).status is Condition.STARTING
 
     def test_a_violation_of_usual_behaviour_warns_and_stays_a_fail(self) -> None:
-        told = live(WIRE, LIBRARY)
+        reported = live(WIRE, LIBRARY)
         facts: Facts = {"seq": 3, "subscriber": "B", "holder": "A", "held": (1, 2)}
         split = RecordedFinding(Finding(Kind.AFFINITY_SPLIT, Status.VIOLATION, "s", "k", 1.0, (1, 2), facts), 1)
-        end(told, FAIL, START + 5, made=(split,), reason="AFFINITY_SPLIT")
-        end(told, PASS, START + 5, LIBRARY)
-        shown = told.snapshot(START + 6)
+        end(reported, FAIL, START + 5, made=(split,), reason="AFFINITY_SPLIT")
+        end(reported, PASS, START + 5, LIBRARY)
+        shown = reported.snapshot(START + 6)
         assert (shown.verdict, shown.status, shown.probe_instances[0].status) == (FAIL, Condition.WARN, Condition.WARN)
-        end(told, FAIL, START + 9, made=(split, finding(1)), reason="AFFINITY_SPLIT, STUCK")
-        assert told.snapshot(START + 10).status is Condition.FAIL
+        end(reported, FAIL, START + 9, made=(split, finding(1)), reason="AFFINITY_SPLIT, STUCK")
+        assert reported.snapshot(START + 10).status is Condition.FAIL
 
 
 class TestMaintenance:
     def test_an_instance_under_maintenance_does_not_count(self) -> None:
-        told = live(WIRE, LIBRARY)
-        end(told, FAIL, START + 5)
-        end(told, PASS, START + 5, LIBRARY)
-        told.under_maintenance(WIRE, "", START + 6)
-        first, _ = told.snapshot(START + 7).probe_instances
+        reported = live(WIRE, LIBRARY)
+        end(reported, FAIL, START + 5)
+        end(reported, PASS, START + 5, LIBRARY)
+        reported.under_maintenance(WIRE, "", START + 6)
+        first, _ = reported.snapshot(START + 7).probe_instances
         assert (first.verdict, first.status, first.maintenance) == (FAIL, Condition.MAINTENANCE, "")
-        assert (told.snapshot(START + 7).verdict, told.snapshot(START + 7).since) == (PASS, START + 6)
-        told.under_maintenance(WIRE, None, START + 8)
-        assert told.snapshot(START + 9).verdict is FAIL
+        assert (reported.snapshot(START + 7).verdict, reported.snapshot(START + 7).since) == (PASS, START + 6)
+        reported.under_maintenance(WIRE, None, START + 8)
+        assert reported.snapshot(START + 9).verdict is FAIL
 
     def test_when_everything_is_under_maintenance_nothing_is_known(self) -> None:
-        told = live()
-        end(told, PASS, START + 5)
-        told.under_maintenance(WIRE, "works", START + 6)
-        assert told.snapshot(START + 7).verdict is UNKNOWN
+        reported = live()
+        end(reported, PASS, START + 5)
+        reported.under_maintenance(WIRE, "works", START + 6)
+        assert reported.snapshot(START + 7).verdict is UNKNOWN
 
 
 class TestMemory:
     def test_the_last_runs_are_kept_oldest_first_and_all_are_counted(self) -> None:
-        told = live()
+        reported = live()
         for number in range(RUNS_KEPT_MAX + 5):
-            end(told, PASS, START + number, name=f"run-{number}")
-        instance = only(told, START + 100)
+            end(reported, PASS, START + number, name=f"run-{number}")
+        instance = only(reported, START + 100)
         assert [run.run_id for run in instance.history] == [f"run-{number}" for number in range(5, RUNS_KEPT_MAX + 5)]
         assert instance.runs[PASS] == RUNS_KEPT_MAX + 5
 
     def test_only_findings_that_fail_are_kept_in_words(self) -> None:
-        told = live()
+        reported = live()
         made = tuple(finding(seq, status) for seq, status in enumerate(Status, 1))
-        end(told, FAIL, START + 5, made=made, name="run-x")
-        kept = only(told, START + 6).findings
+        end(reported, FAIL, START + 5, made=made, name="run-x")
+        kept = only(reported, START + 6).findings
         assert [(found.status, found.t) for found in kept] == [(Status.VIOLATION, 1.0), (Status.LIVENESS, 2.0)]
         assert kept[0].explanation == explain(made[0].finding)
         assert (kept[0].run_id, kept[0].found_at, kept[0].key, kept[0].subscription) == ("run-x", START + 5, "k", "s")
 
     def test_the_newest_run_comes_first_and_what_is_dropped_is_counted(self) -> None:
-        told = live()
-        end(told, FAIL, START + 5, made=tuple(finding(seq) for seq in range(1, 16)), name="old")
-        end(told, FAIL, START + 9, made=tuple(finding(seq) for seq in range(1, 9)), name="new")
-        instance = only(told, START + 10)
+        reported = live()
+        end(reported, FAIL, START + 5, made=tuple(finding(seq) for seq in range(1, 16)), name="old")
+        end(reported, FAIL, START + 9, made=tuple(finding(seq) for seq in range(1, 9)), name="new")
+        instance = only(reported, START + 10)
         assert [(found.run_id, found.t) for found in instance.findings] == [
             *(("new", seq) for seq in range(1, 9)),
             *(("old", seq) for seq in range(1, 13)),
@@ -259,42 +259,42 @@ class TestMemory:
         assert instance.findings_dropped == 3
 
     def test_what_a_run_did_not_keep_counts_as_dropped(self) -> None:
-        told = live()
-        end(told, FAIL, START + 5, made=(finding(1),), counts={finding(1).sort: 1000, (Kind.AFFINITY_MOVE, Status.INFO): 5})
-        assert only(told, START + 6).findings_dropped == 999
+        reported = live()
+        end(reported, FAIL, START + 5, made=(finding(1),), counts={finding(1).sort: 1000, (Kind.AFFINITY_MOVE, Status.INFO): 5})
+        assert only(reported, START + 6).findings_dropped == 999
 
     def test_findings_are_shown_as_long_as_their_incident_is_open(self) -> None:
-        told = live()
-        end(told, FAIL, START + 5, made=(finding(1),), name="first")
-        end(told, UNKNOWN, START + 6)
-        end(told, PASS, START + 8)
-        assert [found.run_id for found in only(told, START + 9).findings] == ["first"]
-        assert [one.incident_id for one in told.snapshot(START + 9).incidents] == ["first-loss"]
+        reported = live()
+        end(reported, FAIL, START + 5, made=(finding(1),), name="first")
+        end(reported, UNKNOWN, START + 6)
+        end(reported, PASS, START + 8)
+        assert [found.run_id for found in only(reported, START + 9).findings] == ["first"]
+        assert [one.incident_id for one in reported.snapshot(START + 9).incidents] == ["first-loss"]
         over = START + 5 + QUIET_MIN_S
-        assert (told.snapshot(over).incidents, only(told, over).findings) == ((), ())
-        end(told, FAIL, over + 1.0, made=(finding(2),))
-        assert [found.t for found in only(told, over + 1.0).findings] == [2.0]
+        assert (reported.snapshot(over).incidents, only(reported, over).findings) == ((), ())
+        end(reported, FAIL, over + 1.0, made=(finding(2),))
+        assert [found.t for found in only(reported, over + 1.0).findings] == [2.0]
 
     def test_the_schedule_is_followed(self) -> None:
-        told = live()
+        reported = live()
         for _ in range(3):
-            told.expected(WIRE)
-        told.skipped(WIRE, "overlap", START + 5)
-        told.planned(WIRE, START + 20)
-        instance = only(told, START + 6)
+            reported.expected(WIRE)
+        reported.skipped(WIRE, "overlap", START + 5)
+        reported.planned(WIRE, START + 20)
+        instance = only(reported, START + 6)
         assert (instance.runs_expected, instance.runs_skipped, instance.last_skip) == (3, 1, SkippedRun("overlap", START + 5))
         assert instance.next_run_at == START + 20
-        told.planned(WIRE, None)
-        assert only(told, START + 6).next_run_at is None
+        reported.planned(WIRE, None)
+        assert only(reported, START + 6).next_run_at is None
 
     def test_what_was_not_there_from_the_start_is_refused(self) -> None:
-        told = live(WIRE, objectives=(FAST,))
+        reported = live(WIRE, objectives=(FAST,))
         with pytest.raises(KeyError):
-            told.started(OTHER, START)
+            reported.started(OTHER, START)
         with pytest.raises(KeyError):
-            told.counted("mars", "fast", SliCounts())
+            reported.counted("mars", "fast", SliCounts())
         with pytest.raises(KeyError):
-            told.counted("europe", "slow", SliCounts())
+            reported.counted("europe", "slow", SliCounts())
 
     def test_the_snapshot_says_whose_it_is(self) -> None:
         snapshot = live().snapshot(START + 9)
@@ -309,25 +309,25 @@ class TestObjectives:
         assert found.bounds == ProportionBounds(0.0, 1.0)
 
     def test_checks_of_all_runs_on_a_target_are_added(self) -> None:
-        told = live(WIRE, LIBRARY, objectives=(ORDER,))
-        end(told, PASS, START + 5, checks={Indicator.ORDER: SliCounts(90, 0, 3), Indicator.AFFINITY: SliCounts(0, 7, 0)})
-        end(told, PASS, START + 6, LIBRARY, checks={Indicator.ORDER: SliCounts(9, 1, 0)})
-        found = slo(told)
+        reported = live(WIRE, LIBRARY, objectives=(ORDER,))
+        end(reported, PASS, START + 5, checks={Indicator.ORDER: SliCounts(90, 0, 3), Indicator.AFFINITY: SliCounts(0, 7, 0)})
+        end(reported, PASS, START + 6, LIBRARY, checks={Indicator.ORDER: SliCounts(9, 1, 0)})
+        found = slo(reported)
         assert found.total == SliCounts(99, 1, 3)
         assert found.error_ratio == 0.01
 
     def test_time_in_which_nothing_was_decided_spends_no_budget(self) -> None:
-        told = live(objectives=(ORDER,))
-        end(told, FAIL, START + 5, checks={Indicator.ORDER: SliCounts(0, 10)})
+        reported = live(objectives=(ORDER,))
+        end(reported, FAIL, START + 5, checks={Indicator.ORDER: SliCounts(0, 10)})
         for at, measured_s in ((START + 600.0, 600.0), (START + 36_000.0, 2_600.0)):  # an hour ended 2,600 s after the start
-            (found,) = told.snapshot(at).slos
+            (found,) = reported.snapshot(at).slos
             assert found.measured == measured_s / ORDER.window_s
             assert found.budget_left == budget_left(ORDER, SliCounts(0, 10), found.measured) == 1.0 - 100.0 * found.measured
 
     def test_the_bounds_hold_whatever_becomes_of_the_undecided(self) -> None:
-        told = live(objectives=(ORDER,))
-        end(told, PASS, START + 5, checks={Indicator.ORDER: SliCounts(900, 2, 5)})
-        assert slo(told).bounds == ProportionBounds(interval(2, 907).low, interval(7, 907).high)
+        reported = live(objectives=(ORDER,))
+        end(reported, PASS, START + 5, checks={Indicator.ORDER: SliCounts(900, 2, 5)})
+        assert slo(reported).bounds == ProportionBounds(interval(2, 907).low, interval(7, 907).high)
 
     @pytest.mark.parametrize(
         ("counts", "verdict"),
@@ -341,55 +341,55 @@ class TestObjectives:
         ],
     )
     def test_an_objective_is_kept_or_missed_only_when_that_is_proven(self, counts: SliCounts, verdict: Verdict) -> None:
-        told = live(objectives=(ORDER,))
-        end(told, PASS, START + 5, checks={Indicator.ORDER: counts})
-        assert slo(told).verdict is verdict
+        reported = live(objectives=(ORDER,))
+        end(reported, PASS, START + 5, checks={Indicator.ORDER: counts})
+        assert slo(reported).verdict is verdict
 
     def test_what_is_counted_elsewhere_is_a_total(self) -> None:
-        told = live(objectives=(FAST,))
-        told.counted("europe", "fast", SliCounts(10, 1))
-        told.counted("europe", "fast", SliCounts(30, 2))
-        assert slo(told).total == SliCounts(30, 2)
+        reported = live(objectives=(FAST,))
+        reported.counted("europe", "fast", SliCounts(10, 1))
+        reported.counted("europe", "fast", SliCounts(30, 2))
+        assert slo(reported).total == SliCounts(30, 2)
 
     def test_targets_are_verified_apart_and_only_for_what_they_feed(self) -> None:
-        told = live(WIRE, OTHER, objectives=(ORDER, REDELIVERY))
-        assert [(found.target, found.objective.name) for found in told.snapshot(START).slos] == [
+        reported = live(WIRE, OTHER, objectives=(ORDER, REDELIVERY))
+        assert [(found.target, found.objective.name) for found in reported.snapshot(START).slos] == [
             ("europe", "order"),
             ("us", "redelivery"),
         ]
 
     def test_what_was_counted_is_shown_whoever_feeds_it(self) -> None:
-        told = live(OTHER, objectives=(ORDER,))
-        assert told.snapshot(START).slos == ()
-        end(told, PASS, START + 5, OTHER, checks={Indicator.ORDER: SliCounts(5)})
-        assert slo(told).total == SliCounts(5)
+        reported = live(OTHER, objectives=(ORDER,))
+        assert reported.snapshot(START).slos == ()
+        end(reported, PASS, START + 5, OTHER, checks={Indicator.ORDER: SliCounts(5)})
+        assert slo(reported).total == SliCounts(5)
 
 
 class TestAnotherConfiguration:
     def test_an_instance_that_becomes_another_keeps_what_is_known_of_it(self) -> None:
-        told = live()
-        end(told, FAIL, 1010.0, made=(finding(1),))
-        told.expected(WIRE)
-        told.watched(replace(WIRE, interval_s=100.0, topic="other"), 1020.0)
-        shown = only(told, 1030.0)
+        reported = live()
+        end(reported, FAIL, 1010.0, made=(finding(1),))
+        reported.expected(WIRE)
+        reported.watched(replace(WIRE, interval_s=100.0, topic="other"), 1020.0)
+        shown = only(reported, 1030.0)
         assert (shown.probe_instance.topic, shown.runs[FAIL], shown.runs_expected, len(shown.findings)) == ("other", 1, 1, 1)
         assert shown.verdict is FAIL
-        assert only(told, 1200.0).overdue_s is None  # it runs more rarely now
+        assert only(reported, 1200.0).overdue_s is None  # it runs more rarely now
 
     def test_objectives_come_and_go_and_count_what_comes_while_they_are_there(self) -> None:
-        told = live(objectives=(ORDER,))
-        end(told, PASS, 1010.0, checks={Indicator.ORDER: SliCounts(10)})
+        reported = live(objectives=(ORDER,))
+        end(reported, PASS, 1010.0, checks={Indicator.ORDER: SliCounts(10)})
         other = replace(ORDER, name="other")
-        told.follow((WIRE,), (replace(ORDER, target=0.5), other))
-        end(told, PASS, 1020.0, checks={Indicator.ORDER: SliCounts(1)})
-        assert {slo.objective.name: slo.total.good for slo in told.snapshot(1030.0).slos} == {"order": 11, "other": 1}
-        told.follow((WIRE,), (other,))
-        end(told, PASS, 1030.0, checks={Indicator.ORDER: SliCounts(1)})
-        told.follow((WIRE,), (ORDER,))
-        assert [slo.total.good for slo in told.snapshot(1040.0).slos] == [11]
+        reported.follow((WIRE,), (replace(ORDER, target=0.5), other))
+        end(reported, PASS, 1020.0, checks={Indicator.ORDER: SliCounts(1)})
+        assert {slo.objective.name: slo.total.good for slo in reported.snapshot(1030.0).slos} == {"order": 11, "other": 1}
+        reported.follow((WIRE,), (other,))
+        end(reported, PASS, 1030.0, checks={Indicator.ORDER: SliCounts(1)})
+        reported.follow((WIRE,), (ORDER,))
+        assert [slo.total.good for slo in reported.snapshot(1040.0).slos] == [11]
 
     def test_a_target_that_is_gone_has_no_objectives(self) -> None:
-        told = live(WIRE, OTHER, objectives=(ORDER, REDELIVERY))
-        told.left(OTHER)
-        told.follow((WIRE,), (ORDER, REDELIVERY))
-        assert [(slo.target, slo.objective.name) for slo in told.snapshot(1010.0).slos] == [("europe", "order")]
+        reported = live(WIRE, OTHER, objectives=(ORDER, REDELIVERY))
+        reported.left(OTHER)
+        reported.follow((WIRE,), (ORDER, REDELIVERY))
+        assert [(slo.target, slo.objective.name) for slo in reported.snapshot(1010.0).slos] == [("europe", "order")]

@@ -17,42 +17,42 @@ ORDER = compare_aspect(
 )
 
 
-def told(metrics: Metrics, family: str, label: str, **labels: str) -> dict[str, float]:
+def reported(metrics: Metrics, family: str, label: str, **labels: str) -> dict[str, float]:
     found = [one for one in samples(metrics) if one.name == f"pubsub_prober_comparison_{family}"]
     return {one.labels[label]: one.value for one in found if labels.items() <= one.labels.items()}
 
 
 def test_nothing_is_known_at_first() -> None:
     metrics = Metrics()
-    assert told(metrics, "standing", "standing") == {}
+    assert reported(metrics, "standing", "standing") == {}
     metrics.comparisons.follow([TARGETS])
-    assert told(metrics, "standing", "standing") == {"no_worse": 0, "worse": 0, "unknown": 1}
-    assert all(map(isnan, told(metrics, "difference_ratio", "bound", aspect="order").values()))
-    assert all(map(isnan, told(metrics, "difference_seconds", "bound", aspect="publish_latency_p99").values()))
+    assert reported(metrics, "standing", "standing") == {"no_worse": 0, "worse": 0, "unknown": 1}
+    assert all(map(isnan, reported(metrics, "difference_ratio", "bound", aspect="order").values()))
+    assert all(map(isnan, reported(metrics, "difference_seconds", "bound", aspect="publish_latency_p99").values()))
 
 
-def test_what_was_found_is_told_with_its_interval_and_margin() -> None:
+def test_what_was_found_is_reported_with_its_interval_and_margin() -> None:
     metrics = Metrics()
     metrics.comparisons.follow([TARGETS])
-    metrics.comparisons.told(TARGETS, Standing.WORSE, [ORDER])
-    assert told(metrics, "standing", "standing") == {"no_worse": 0, "worse": 1, "unknown": 0}
-    bounds = told(metrics, "difference_ratio", "bound", aspect="order")
+    metrics.comparisons.report(TARGETS, Standing.WORSE, [ORDER])
+    assert reported(metrics, "standing", "standing") == {"no_worse": 0, "worse": 1, "unknown": 0}
+    bounds = reported(metrics, "difference_ratio", "bound", aspect="order")
     assert bounds["margin"] == 0.001 < bounds["low"] < bounds["estimate"] < bounds["high"]
-    assert all(map(isnan, told(metrics, "difference_ratio", "bound", aspect="affinity").values()))
+    assert all(map(isnan, reported(metrics, "difference_ratio", "bound", aspect="affinity").values()))
 
 
 def test_what_is_known_no_more_is_taken_back() -> None:
     metrics = Metrics()
     metrics.comparisons.follow([TARGETS])
-    metrics.comparisons.told(TARGETS, Standing.WORSE, [ORDER])
+    metrics.comparisons.report(TARGETS, Standing.WORSE, [ORDER])
     metrics.comparisons.unknown(TARGETS)
-    assert told(metrics, "standing", "standing") == {"no_worse": 0, "worse": 0, "unknown": 1}
-    assert all(map(isnan, told(metrics, "difference_ratio", "bound", aspect="order").values()))
+    assert reported(metrics, "standing", "standing") == {"no_worse": 0, "worse": 0, "unknown": 1}
+    assert all(map(isnan, reported(metrics, "difference_ratio", "bound", aspect="order").values()))
 
 
 def test_series_end_with_the_comparison() -> None:
     metrics = Metrics()
     metrics.comparisons.follow([TARGETS])
     metrics.comparisons.follow([])
-    metrics.comparisons.told(TARGETS, Standing.WORSE, [ORDER])
-    assert told(metrics, "standing", "standing") == {}
+    metrics.comparisons.report(TARGETS, Standing.WORSE, [ORDER])
+    assert reported(metrics, "standing", "standing") == {}

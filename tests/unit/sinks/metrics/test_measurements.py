@@ -64,10 +64,10 @@ class Scrape:
         )
         verifier, classifier = Verifier(Rules(), subscriptions=["s"]), Classifier("e1")
         for event in history(line):
-            told = replace(event, intended_t=intended_t) if isinstance(event, PublishInvoked) else event
-            kind, latency = classifier.classify(told)
+            reported = replace(event, intended_t=intended_t) if isinstance(event, PublishInvoked) else event
+            kind, latency = classifier.classify(reported)
             latency = latency and latency._replace(lagged_s=lagged_s)
-            measurements.event(Observation(told, kind, latency, verifier.observe(event)))
+            measurements.event(Observation(reported, kind, latency, verifier.observe(event)))
         if result is not None:
             undecided = classifier.undecided()
             measurements.ended(RunEnded(result, [STUCK] * late, KeptHistory((), {}, 0), 0.0, counts, undecided=undecided))
@@ -200,8 +200,8 @@ def test_the_number_of_series_does_not_depend_on_the_number_of_keys(keys: int) -
     for number in range(keys):
         for event in events:
             own = {"message_id": f"m{number}"} if hasattr(event, "message_id") else {}
-            told = replace(event, key=f"key-{number}", **own)
-            measurements.event(Observation(told, *classifier.classify(told), ()))
+            reported = replace(event, key=f"key-{number}", **own)
+            measurements.event(Observation(reported, *classifier.classify(reported), ()))
     assert names(metrics) == before
     assert sum(1 for _ in names(metrics)) < 1000
 

@@ -300,7 +300,7 @@ def test_probes_and_subscriptions_that_are_gone_have_no_series() -> None:
     assert value(metrics, "deliveries_overdue_total", subscription="b") == 1.0
 
 
-def test_nightly_jobs_are_told_of_the_environments_that_there_are() -> None:
+def test_nightly_jobs_know_the_environments_that_there_are() -> None:
     metrics = Metrics(environments=["test", "staging"])
     metrics.watch(OTHER)
     metrics.health.job_succeeded(Job.NIGHTLY, 7.0)

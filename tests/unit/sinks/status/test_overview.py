@@ -172,7 +172,7 @@ class TestInstances:
         (instance,) = overview.snapshot(onlooker()).probe_instances
         assert (instance.verdict, instance.since) == (Verdict.FAIL, START + 2.0)
 
-    def test_silence_is_told_of_whoever_has_the_name_of_the_process_that_answers(
+    def test_silence_is_reported_of_whoever_has_the_name_of_the_process_that_answers(
         self, store: StatusStore, overview: Overview
     ) -> None:
         tell(store, "api-0", START, seen())
@@ -269,7 +269,7 @@ class TestObjectives:
         (slo,) = overview.snapshot(onlooker()).slos
         assert (slo.measured, slo.budget_left) == (0.0, None)
 
-    def test_burn_is_told_for_every_alert(self, store: StatusStore, overview: Overview) -> None:
+    def test_burn_is_reported_for_every_alert(self, store: StatusStore, overview: Overview) -> None:
         self.count(store, NOW, SliCounts(0, 1_000))
         (slo,) = overview.snapshot(onlooker()).slos
         assert [(burn.severity, burn.window_s) for burn in slo.burn] == [

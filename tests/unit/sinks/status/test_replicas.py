@@ -39,9 +39,9 @@ def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
             ]
             store.record(runs)
             store.record(runs)
-            told = snapshot(SliCounts(), START + turn, result(at=START + turn))
+            reported = snapshot(SliCounts(), START + turn, result(at=START + turn))
             counted = [Slice(name, "europe", "order", "order", MINUTE_SLICE_S, START // 60 * 60, SliCounts(turn))]
-            store.heartbeat(ProberRecord(name, "1", START, START + turn), told.probe_instances, counted)
+            store.heartbeat(ProberRecord(name, "1", START, START + turn), reported.probe_instances, counted)
             store.tidy(RETENTION, START)
 
     with ThreadPoolExecutor(2) as pool:
@@ -51,12 +51,12 @@ def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
         for each in replicas
     )
     assert first == second
-    runs, findings, statuses, counts, told = first
+    runs, findings, statuses, counts, reported = first
     assert len({record.run_id for record in runs.items}) == len(runs.items) == 80
     assert len(findings.items) == 2 * 13
     assert [status.instance for status in statuses] == ["prober-0", "prober-1"]
     assert counts == {Series("europe", "order", "order"): SliCounts(2 * 19)}
-    assert [each.instance for each in told] == ["prober-0", "prober-1"]
+    assert [each.instance for each in reported] == ["prober-0", "prober-1"]
     for each in databases:
         each.close()
 
@@ -66,18 +66,18 @@ class TestStanding:
         shown = snapshot(SliCounts(), START + 5.0, result(at=START))
         store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.probe_instances)
         store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.probe_instances)
-        (told,) = queries.probe_instances()
-        assert (told.status, told.probe_instance) == (Condition.PASS, INSTANCE)
-        assert (told.verdict, told.last_run_id, told.last_pass_at) == (Verdict.PASS, "run-1", START + 2.0)
+        (reported,) = queries.probe_instances()
+        assert (reported.status, reported.probe_instance) == (Condition.PASS, INSTANCE)
+        assert (reported.verdict, reported.last_run_id, reported.last_pass_at) == (Verdict.PASS, "run-1", START + 2.0)
         assert queries.probers() == (ProberRecord("prober-0", "1.2.3", START, START + 5.0),)
 
     def test_own_subscriptions_are_kept(self, store: StatusStore, queries: StatusQueries) -> None:
         reading = Reading(Point(5.0, START), acked=Point(60.0, START), gap_s=180.0)
         side = ProberSide(Side.LATE, 90.0, here=True)
-        told = OwnSubscriptionStatus("projects/p/subscriptions/s", "europe", 60.0, START, "no\0 permission", reading, side)
-        store.heartbeat(ProberRecord("prober-0", "1", START, START, own=(told, told.unknown("?"))), (), ())
+        reported = OwnSubscriptionStatus("projects/p/subscriptions/s", "europe", 60.0, START, "no\0 permission", reading, side)
+        store.heartbeat(ProberRecord("prober-0", "1", START, START, own=(reported, reported.unknown("?"))), (), ())
         [prober] = queries.probers()
-        assert prober.own == (replace(told, failure="no\N{REPLACEMENT CHARACTER} permission"), told.unknown("?"))
+        assert prober.own == (replace(reported, failure="no\N{REPLACEMENT CHARACTER} permission"), reported.unknown("?"))
 
     def test_streams_are_kept_with_their_top_keys(self, store: StatusStore, queries: StatusQueries) -> None:
         hostile, kept = (top_key(f"acct-{text}", 1.0, 0.1) for text in ("\0", "\N{REPLACEMENT CHARACTER}"))
@@ -87,10 +87,10 @@ class TestStanding:
         assert prober.streams == (ORDERS_STREAM, earlier, stream(kept))
 
     def test_which_configuration_is_in_force_is_kept(self, store: StatusStore, queries: StatusQueries) -> None:
-        told = ConfigurationStatus("p.yaml", "3f1c", START, ("api.port",), START + 1.0, "p.yaml: is not\0YAML")
-        store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0, (), told))
+        reported = ConfigurationStatus("p.yaml", "3f1c", START, ("api.port",), START + 1.0, "p.yaml: is not\0YAML")
+        store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0, (), reported))
         (prober,) = queries.probers()
-        assert prober.configuration == replace(told, refusal="p.yaml: is not\N{REPLACEMENT CHARACTER}YAML")
+        assert prober.configuration == replace(reported, refusal="p.yaml: is not\N{REPLACEMENT CHARACTER}YAML")
 
     def test_counts_of_all_processes_add_up_over_a_window(self, store: StatusStore, queries: StatusQueries) -> None:
         def counted(process: str, at: float, good: int, bad: int, definition: str = "order") -> list[Slice]:
@@ -100,7 +100,7 @@ class TestStanding:
             ]
 
         now = START // LONG_S * LONG_S + 60.0
-        told = [
+        reported = [
             *counted("p1", now, 10, 1),
             *counted("p2", now, 20, 0),
             *counted("p1", now - HOUR_S, 100, 0),
@@ -108,7 +108,7 @@ class TestStanding:
             *counted("p1", now, 7, 7, "redelivery"),
         ]
         for _ in range(2):
-            store.heartbeat(ProberRecord("p", "1", START, now), slices=told)
+            store.heartbeat(ProberRecord("p", "1", START, now), slices=reported)
         assert queries.counts(300.0, now) == {ORDER_IN_EUROPE: SliCounts(30, 1), REDELIVERY: SliCounts(7, 7)}
         assert queries.counts(HOUR_S, now)[ORDER_IN_EUROPE] == SliCounts(130, 1)
         assert queries.counts(30 * DAY_S, now)[ORDER_IN_EUROPE] == SliCounts(1130, 1)

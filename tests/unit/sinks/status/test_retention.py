@@ -62,10 +62,10 @@ class TestRetention:
 
     def test_slices_that_no_window_reaches_go(self, store: StatusStore, database: Database) -> None:
         begins = [START - 100 * DAY_S, START - 3 * DAY_S, START - HOUR_S]
-        told = [
+        reported = [
             Slice("p", "europe", "order", "order", length_s, at, SliCounts(1)) for at in begins for length_s in (SHORT_S, LONG_S)
         ]
-        store.heartbeat(ProberRecord("p", "1", START, START), slices=told)
+        store.heartbeat(ProberRecord("p", "1", START, START), slices=reported)
         store.tidy(RETENTION, START)
         with database.reading() as connection:
             left = connection.exec_driver_sql("SELECT length_s, begins_at FROM slices ORDER BY 1, 2").all()

@@ -193,20 +193,20 @@ def test_neither_does_one_that_we_make_a_mistake_with(bench: Bench) -> None:
     assert "run-1" in bench.names
 
 
-def test_what_is_told_is_how_it_stands_now(bench: Bench) -> None:
+def test_what_is_reported_is_how_it_stands_now(bench: Bench) -> None:
     bench.writer.heartbeat(snapshot(SliCounts(5), START + 1.0, result(verdict=Verdict.FAIL)))
     bench.writer.heartbeat(snapshot(SliCounts(8, 1), START + 3.0, result()))
     assert bench.writer.write()
-    (told,) = bench.queries.probe_instances()
-    assert (told.status, told.last_heartbeat_at) == (Condition.PASS, START + 3.0)
+    (reported,) = bench.queries.probe_instances()
+    assert (reported.status, reported.last_heartbeat_at) == (Condition.PASS, START + 3.0)
     assert bench.queries.counts(HOUR_S, START + 4.0) == {ORDER_IN_EUROPE: SliCounts(8, 1)}
 
 
-def test_a_fail_is_told_before_its_evidence_is_made(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fail_is_reported_before_its_evidence_is_made(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Condition] = []
 
     def slow(*_: object, **_named: object) -> Entry:
-        seen.extend(told.status for told in bench.queries.probe_instances())
+        seen.extend(reported.status for reported in bench.queries.probe_instances())
         bench.clock.now += 9.0
         return entry("run-1")
 
@@ -232,14 +232,14 @@ def test_a_heartbeat_that_is_refused_leaves_its_trace(bench: Bench, monkeypatch:
     assert bench.writer.state().error == ""
 
 
-def test_an_instance_that_is_not_told_of_any_more_is_gone_and_so_are_all_of_a_prober_that_leaves(bench: Bench) -> None:
+def test_an_instance_that_is_not_reported_of_any_more_is_gone_and_so_are_all_of_a_prober_that_leaves(bench: Bench) -> None:
     shown = snapshot(SliCounts(), START + 1.0, result())
     bench.writer.heartbeat(shown)
     assert bench.writer.write()
     bench.writer.heartbeat(replace(shown, at=START + 2.0, probe_instances=(), troubles=("the disk is full",)))
     assert bench.writer.write()
     assert bench.queries.probe_instances() == ()
-    assert [told.troubles for told in bench.queries.probers()] == [("the disk is full",)]
+    assert [reported.troubles for reported in bench.queries.probers()] == [("the disk is full",)]
     bench.writer.heartbeat(replace(shown, at=START + 3.0))
     assert bench.writer.write()
     bench.writer.leave()

@@ -74,7 +74,7 @@ def spans_of(result: RunResult, events: Sequence[Event], sampling: float = 1.0) 
     """What is exported, the root first, then in the order of time."""
     exporter = InMemorySpanExporter()
     traced = tracing(exporter, sampling)
-    traced.told(result, events)
+    traced.record(result, events)
     traced.shutdown()
     return sorted(exporter.get_finished_spans(), key=lambda span: (span.parent is not None, span.start_time or 0))
 
@@ -277,7 +277,7 @@ def test_passed_runs_are_sampled_and_others_are_not() -> None:
         exporter = InMemorySpanExporter()
         traced = tracing(exporter, sampling)
         for number in range(2000):
-            traced.told(verified([], run_id=f"run-{number}", verdict=verdict), [])
+            traced.record(verified([], run_id=f"run-{number}", verdict=verdict), [])
         traced.shutdown()
         return len(exporter.get_finished_spans()) / 2000
 
