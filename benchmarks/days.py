@@ -145,7 +145,7 @@ class Traffic:
     def messages(self, run: RunContext, origin: Origin) -> Iterator[pa.Table]:
         """All messages by when they were sent, in the same parts: rows of the table."""
         for begin, end in self.parts():
-            _, k, n, sent_s = self._struck(PUBLISH, begin, end)
+            _, k, n, sent_s = self._selected(PUBLISH, begin, end)
             times = [self._slowed(step)[k] * sent_s + step.later_s * self._paces[k] for step in STEPS]
             refused = self._calm[k] & (n % REFUSED_OF == 0)
             names = {"key": self._names.take(pa.array(k)), "message_id": pa.array((k + 1) * 10**10 + n).cast(pa.string())}
@@ -157,13 +157,13 @@ class Traffic:
     def events(self) -> Iterator[pa.Table]:
         """All events in the recorder's order, in parts of at most an hour: the columns that differ from row to row."""
         for begin, end in self.parts():
-            columns = zip(*(self._struck(number, begin, end) for number in range(len(STEPS))), strict=True)
+            columns = zip(*(self._selected(number, begin, end) for number in range(len(STEPS))), strict=True)
             steps, keys, numbers, times = map(np.concatenate, columns)
             order = np.argsort(times, kind="stable")
             if len(order):
                 yield self._rows(steps[order], keys[order], numbers[order], times[order])
 
-    def _struck(self, number: int, begin: float, end: float) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    def _selected(self, number: int, begin: float, end: float) -> tuple[Numbers, Numbers, Numbers, Numbers]:
         """To which messages a step happens in that time: the step, their keys and numbers, and when."""
         step = STEPS[number]
         first = np.clip(self._turns(step, begin) - 1.0, 0, self._counts).astype(int)

@@ -111,7 +111,7 @@ asked AS (  -- the filter of a subscription passes every message, or every so ma
     coalesce(CAST(get_json_object(rules, concat("$['", subscription, "'].filter_every")) AS INT), 0) AS passes_every
   FROM (SELECT run_id, rules, explode(subscriptions) AS subscription FROM {runs})
 ),
-owed AS (
+expected AS (
   SELECT * EXCEPT (passes_every) FROM published JOIN asked USING (run_id) WHERE passes_every < 2 OR seq % passes_every = 0
 ),
 owner AS (
@@ -160,7 +160,7 @@ message AS (
     transform(IF(cardinality(ids) > 0, ids, array(first.message_id)),
       id -> get(filter(every, one -> one.message_id = id), 0)) AS records,
     least(confirmation.us, first.us) AS stored_us
-  FROM owed FULL JOIN received USING (run_id, subscription, key, epoch, seq)
+  FROM expected FULL JOIN received USING (run_id, subscription, key, epoch, seq)
 ),
 waited AS (  -- a record waits until the first of two ends, a message until its last record does not
   SELECT *,

@@ -205,7 +205,7 @@ class _MergedRun(_Run):
 
     @property
     def _verdict(self) -> Verdict:
-        return verdict_of(failed=self._failed and not self._checker.crash, owed=True)
+        return verdict_of(failed=self._failed and not self._checker.crash, pending=True)
 
     def _settled(self, now: float) -> list[Row]:
         settled = []

@@ -67,7 +67,7 @@ def conclude(seen: Soak, setting: Setting, began_t: float) -> None:
         if seen.counted.total() == len(seen.runs):
             break
     seen.findings = list(samples.accusations(setting.service.url))
-    seen.struck = json.loads(get(f"{setting.admin}/ledger"))["counts"]
+    seen.injected = json.loads(get(f"{setting.admin}/ledger"))["counts"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -71,7 +71,7 @@ def report(seen: Soak) -> Iterator[str]:
     yield ""
     yield from _troubles(seen)
     last = seen.last
-    yield "\nfault struck, times: " + ", ".join(f"{name} {count:,}" for name, count in sorted(seen.struck.items()))
+    yield "\nfaults injected: " + ", ".join(f"{name} {count:,}" for name, count in sorted(seen.injected.items()))
     yield f"\nload: {rate(last, seen.samples[0]):,.0f} messages a second"
     yield f"loop lag, 99 of 100: at most {1000 * lag_s(last):g} ms"
     computed_s, waited_s = last.service.computed_s, last.service.waited_s

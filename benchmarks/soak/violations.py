@@ -45,7 +45,7 @@ class Soak:
     began_at  when, in seconds since 1970.
     runs      as the API lists them, `findings` too: those that report a violation of a service, with their evidence.
     counted   how many runs the metrics counted when the store had as many, or in the end, by target and verdict.
-    struck    how often each fault was injected.
+    injected  how often each fault was injected.
     """
 
     targets: Sequence[TargetSettings]
@@ -55,7 +55,7 @@ class Soak:
     runs: Sequence[Mapping[str, Any]] = ()
     findings: Sequence[Mapping[str, Any]] = ()
     counted: Counter[tuple[str, str]] = field(default_factory=Counter)
-    struck: Mapping[str, int] = field(default_factory=dict)
+    injected: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def last(self) -> Sample:
@@ -98,7 +98,9 @@ class Soak:
         """Troubles without effect, missed faults, and probes that never passed."""
         yield from self.unseen_troubles()
         yield from self.probes_that_never_passed()
-        yield from (f"{name} never struck" for name, known in CATALOGUE.items() if known.benign and not self.struck.get(name))
+        yield from (
+            f"{name} was never injected" for name, known in CATALOGUE.items() if known.benign and not self.injected.get(name)
+        )
 
     def unseen_troubles(self) -> Iterator[str]:
         """Troubles that did not show, and planted faults without a proven violation."""

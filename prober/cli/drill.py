@@ -165,7 +165,7 @@ def _document(result: DrillResult) -> dict[str, object]:
             for step in result.steps
         ],
         "found": list(result.found),
-        "struck": result.struck,
+        "injected": result.injected,
         "duration_s": round(result.duration_s, 3),
         "seed": result.seed,
     }

@@ -16,7 +16,7 @@ from prober.cli.reorder import MeasuredOrder, order_lines, order_row
 from prober.core.findings import Finding, Status
 from prober.core.guarded_verifier import RecordedFinding, Sort
 from prober.core.kinds import KINDS
-from prober.core.verdict import STILL_OWED, Verdict
+from prober.core.verdict import STILL_PENDING, Verdict
 from prober.evidence.evidence import Proof
 from prober.evidence.explain import explain, further_reasons, reasons_heading
 from prober.traces.trace import FIRST_EVENT_LINE
@@ -176,7 +176,7 @@ def _remark(verification: Verification, source: Source) -> str:
         return "the checker failed"
     if verification.verdict is Verdict.PASS and not any(name.startswith("deliveries_") for name in verification.counters):
         return "nothing to verify: no delivery is on record"
-    return (source.why or STILL_OWED) if verification.verdict is Verdict.UNKNOWN else ""
+    return (source.why or STILL_PENDING) if verification.verdict is Verdict.UNKNOWN else ""
 
 
 def number_of(count: int, of: str) -> str:

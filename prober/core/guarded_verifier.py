@@ -91,9 +91,9 @@ class GuardedVerifier:
         return self._verifier.counters
 
     @property
-    def owed(self) -> bool:
+    def pending(self) -> bool:
         """Whether an accepted message is still pending."""
-        return self._verifier.owed
+        return self._verifier.pending
 
     def observe(self, event: Event, number: int) -> Sequence[Finding]:
         """Verifies the next event, which has this number in its history; what it shows. Nothing any more once verification has stopped."""
@@ -138,7 +138,7 @@ class GuardedVerifier:
         """
         if self.fault is not None:
             return Verdict.UNKNOWN
-        return verdict_of(failed=self.findings.failed, owed=incomplete or bool(self.stopped_because) or self.owed)
+        return verdict_of(failed=self.findings.failed, pending=incomplete or bool(self.stopped_because) or self.pending)
 
     def _keep(self, findings: Sequence[Finding], number: int) -> Sequence[Finding]:
         reported = findings if self._reported is None else self._reported(findings)

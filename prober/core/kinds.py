@@ -168,7 +168,7 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
         ),
         Kind.AFFINITY_SPLIT: KindMeaning(
             Guarantee.ONE_HOLDER,
-            "streaming pull: a message went to one subscriber while another certainly held an earlier one",
+            "streaming pull: a message went to one subscriber while another provably held an earlier one",
             "While messages of a key are outstanding, the key usually stays where they are: Google documents that, and does not "
             "guarantee it.",
             _PROVEN,
@@ -216,7 +216,7 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
         ),
         Kind.PHANTOM: KindMeaning(Guarantee.INTEGRITY, "a message was delivered that was never published", "", _PROVEN),
         Kind.GHOST: KindMeaning(
-            Guarantee.INTEGRITY, "a message was delivered although every attempt to publish it had failed for certain", "", _PROVEN
+            Guarantee.INTEGRITY, "a message was delivered although every attempt to publish it had definitely failed", "", _PROVEN
         ),
         Kind.ID_CONFLICT: KindMeaning(
             Guarantee.INTEGRITY,
@@ -234,7 +234,7 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
         ),
         Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: KindMeaning(
             Guarantee.INTEGRITY,
-            "exactly-once delivery: a message came again while a subscriber certainly still held it",
+            "exactly-once delivery: a message came again while a subscriber provably still held it",
             "With exactly-once delivery a message must not come again while it is outstanding.",
             _PROVEN,
             _HOLD,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
-STILL_OWED: Final = (
+STILL_PENDING: Final = (
     "the history ended while messages were pending, so a late message and a lost one cannot be distinguished; if this persists, "
     "record for longer (a probe: deadlines.drain)"
 )
@@ -21,18 +21,18 @@ class Verdict(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
-def verdict_of(*, failed: bool, owed: bool) -> Verdict:
+def verdict_of(*, failed: bool, pending: bool) -> Verdict:
     """The verdict of one verified history.
 
-    failed  a finding of status violation or liveness was made: the service violated a guarantee, whatever else is unknown.
-    owed    an accepted message is still pending.
+    failed   a finding of status violation or liveness was made: the service violated a guarantee, whatever else is unknown.
+    pending  an accepted message is still pending.
 
     The messages of a history that did not drain may have been about to arrive, so its verdict is unknown. So is that of a drained history
     with pending messages: either the wait was too short to report a stuck key, or the record is incomplete.
     """
     if failed:
         return Verdict.FAIL
-    return Verdict.UNKNOWN if owed else Verdict.PASS
+    return Verdict.UNKNOWN if pending else Verdict.PASS
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

@@ -168,7 +168,7 @@ class Verifier:
         return self._observed + SEND_COST * self._counts.sends
 
     @property
-    def owed(self) -> bool:
+    def pending(self) -> bool:
         """Whether a delivery to a subscription is pending; one that never showed itself counts only if none did."""
         seen = any(subscription.first_seen_t < inf for subscription in self._subscriptions.values())
         checkers = (checker for group in self._groups.values() for checker in group.checkers)

@@ -87,7 +87,7 @@ class DrillResult:
     reason      why it is FAIL or UNKNOWN, in one line; empty for PASS.
     steps       all of them, in their order.
     found       kinds of the findings that report a violation of the drill's server.
-    struck      how often the fault was injected.
+    injected    how often the fault was injected.
     started_at  seconds since 1970.
     seed        repeats what was random.
     internal_error   it ended by a mistake of ours.
@@ -100,7 +100,7 @@ class DrillResult:
     reason: str
     steps: tuple[Step, ...]
     found: tuple[str, ...]
-    struck: int
+    injected: int
     started_at: float
     duration_s: float
     seed: int
@@ -150,7 +150,7 @@ class Drill:
             reason=reason,
             steps=steps,
             found=tuple(sorted(exercise.found)),
-            struck=exercise.struck,
+            injected=exercise.injected,
             started_at=started_at,
             duration_s=monotonic_s() - started_t,
             seed=self._seed,
@@ -191,9 +191,9 @@ class Drill:
         await exercise.noticed.wait()
         if not self._plan.announced:
             await asyncio.wait([running])
-            since_t, look = exercise.struck_t or monotonic_s(), stayed_away
-        elif exercise.found_t is not None and exercise.struck_t is not None:
-            since_t, look = exercise.struck_t, came
+            since_t, look = exercise.injected_t or monotonic_s(), stayed_away
+        elif exercise.found_t is not None and exercise.injected_t is not None:
+            since_t, look = exercise.injected_t, came
         else:
             return {}
         open_still = [(name, sighting) for name, sighting in self._sightings.items() if name not in decided]
@@ -216,12 +216,12 @@ class Drill:
         if exercise.astray:
             where = "where nothing was planted" if announced else "although no guarantee was violated"
             return Step(name, Verdict.FAIL, note=f"{', '.join(sorted(exercise.astray))} was found {where}")
-        if self._plan.fault is not None and exercise.struck_t is None:
-            return Step(name, Verdict.UNKNOWN, note="the fault never struck")
+        if self._plan.fault is not None and exercise.injected_t is None:
+            return Step(name, Verdict.UNKNOWN, note="the fault was never injected")
         if not announced:
             return self._quiet(exercise, result, undecided)
-        if exercise.found_t is not None and exercise.struck_t is not None:
-            return Step(name, Verdict.PASS, exercise.found_t - exercise.struck_t)
+        if exercise.found_t is not None and exercise.injected_t is not None:
+            return Step(name, Verdict.PASS, exercise.found_t - exercise.injected_t)
         if result.verdict is Verdict.UNKNOWN:
             return Step(name, Verdict.UNKNOWN, note=undecided)
         return Step(name, Verdict.FAIL, note=f"none of {', '.join(announced)} was found")
@@ -284,15 +284,15 @@ class Exercise:
             self.noticed.set()
 
     @property
-    def struck(self) -> int:
+    def injected(self) -> int:
         """How often the fault has been injected."""
         return self._ledger.counts.total()
 
     @property
-    def struck_t(self) -> float | None:
+    def injected_t(self) -> float | None:
         """When it first did, on the monotonic clock; None if it has not."""
-        struck = self._ledger.latest
-        return struck[0].t - self._offset_s if struck else None
+        injected = self._ledger.latest
+        return injected[0].t - self._offset_s if injected else None
 
     def _instance(self) -> PlannedInstance:
         settings = _SETTINGS[self._plan.probe]

@@ -165,9 +165,9 @@ class DeliveryFaults(Behaviour):
             return False
         if len(self._overtaken_until) >= _PLACES_MAX:
             self._overtaken_until.clear()
-        struck = self.faults.strike("dead_letter_late", *place, now, entry.message.id)
-        self._overtaken_until[place] = now + _LETTER_LATE_S if struck else now
-        return struck is not None
+        injected = self.faults.strike("dead_letter_late", *place, now, entry.message.id)
+        self._overtaken_until[place] = now + _LETTER_LATE_S if injected else now
+        return injected is not None
 
     def overlap(self, subscription: Subscription, key_queues: Iterable[KeyQueue], now: float) -> KeyQueue | None:
         """overlap_pull, overlap_push: asked once for each message that has to wait."""

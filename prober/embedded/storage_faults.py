@@ -211,10 +211,10 @@ class StorageFaults(Behaviour):
         late = self.faults.ledger.counts["duplicate_publish_same_id"] % 2 == 1
         before = once.pop((topic, key), ())
         chosen = before if late else stored
-        struck = bool(chosen) and self.faults.strike("duplicate_publish_same_id", topic, key, now, chosen[0].id)
-        if late or not struck:
+        injected = bool(chosen) and self.faults.strike("duplicate_publish_same_id", topic, key, now, chosen[0].id)
+        if late or not injected:
             once[topic, key] = stored
-        return chosen if struck else ()
+        return chosen if injected else ()
 
     def filter(self, subscription: str, message: Message, now: float, *, passes: bool) -> bool:
         """filter_leaks, filter_drops."""

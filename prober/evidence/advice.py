@@ -17,7 +17,7 @@ SURENESS: Final[Mapping[Status, str]] = MappingProxyType(
     }
 )
 
-SURENESS_OF_USUAL: Final = "certainly observed; Google documents the opposite as usual, and does not guarantee it"
+SURENESS_OF_USUAL: Final = "provably observed; Google documents the opposite as usual, and does not guarantee it"
 """What `violation` means for `core.kinds.USUAL`."""
 
 _NOTHING: Final = ""

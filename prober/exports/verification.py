@@ -139,7 +139,7 @@ class _Verifier:
         failed = any(status is Status.VIOLATION for _, status in self._counts)
         reason = "" if failed else self._why_unknown(cut=cut)
         counters = {"keys": len(self._keys), **self._counters}
-        verdict = verdict_of(failed=failed, owed=bool(reason))
+        verdict = verdict_of(failed=failed, pending=bool(reason))
         return ExportVerification(verdict, reason, tuple(self._findings), dict(self._counts), counters)
 
     def _why_unknown(self, *, cut: bool) -> str:

@@ -150,7 +150,7 @@ class _Phases:
         self._sent: dict[tuple[str, int], tuple[Phase, float]] = {}
         self._holding = False
         self._held: list[Delivery] = []
-        self._nothing_owed, self._something_held = asyncio.Event(), asyncio.Event()
+        self._nothing_pending, self._something_held = asyncio.Event(), asyncio.Event()
 
     def decide(self, delivery: Delivery) -> None:
         """Holds what comes of the one key while it is to be held, acknowledges everything else."""
@@ -163,7 +163,7 @@ class _Phases:
             phase, sent_t = sent
             self.receipts[phase].append(Receipt(sent_t, self._context.now()))
             if not self._sent:
-                self._nothing_owed.set()
+                self._nothing_pending.set()
         if self.phase is Phase.SLOW:
             self.slow.take(delivery)
         else:
@@ -184,7 +184,7 @@ class _Phases:
             self._published[key] = first + length - 1
             if key != self.key:
                 self._sent |= {(key, seq): (self.phase, due_t) for seq in range(first, first + length)}
-                self._nothing_owed.clear()
+                self._nothing_pending.clear()
             seqs = range(first, first + length)
             if self.phase is Phase.SLOW:
                 self.slow.expect(key, seqs, due_t)
@@ -206,7 +206,7 @@ class _Phases:
         for delivery in held:
             delivery.ack()
         if self._sent:
-            await comes_within(SETTLE_S, self._nothing_owed)
+            await comes_within(SETTLE_S, self._nothing_pending)
         if self.phase is Phase.SLOW:
             await self._finish_slowly()
 

@@ -120,9 +120,9 @@ class Provisioner:
             self._clear()
         self._there &= passed
         age_s = self._now() - self._made_at
-        owed = bool(written_off or joined(self.backlogs.values()).undelivered)
-        settled = passed and not owed
-        if (owed and self._pushed) or age_s > self._lifetime.renewed_at_latest_s or (settled and self._now() > self._renewed_at):
+        pending = bool(written_off or joined(self.backlogs.values()).undelivered)
+        settled = passed and not pending
+        if (pending and self._pushed) or age_s > self._lifetime.renewed_at_latest_s or (settled and self._now() > self._renewed_at):
             self._left.append(self.resources)
             before = self.resources if settled else None
             self._move()

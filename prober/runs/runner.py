@@ -21,7 +21,7 @@ from prober.clock import monotonic_s, random_name, starved_s, wall_s
 from prober.core.events import Ended
 from prober.core.findings import FAILING, Kind
 from prober.core.rules import Mode, Rules
-from prober.core.verdict import STILL_OWED, Verdict
+from prober.core.verdict import STILL_PENDING, Verdict
 from prober.errors import AdminUnavailable, BrokerError, BrokerUnavailable, CheckpointUnavailable
 from prober.probes.context import ProbeContext
 from prober.probes.experiment import Experiment, Workload
@@ -282,7 +282,7 @@ class Run:
         while not recording.verifier.stopped_because and not recording.verifier.findings.failed:
             looked_t = recording.now()
             quiet_until_t = max(began_t, recording.answered_t) + self._target.quiet_s
-            if looked_t >= min(began_t + self._target.drain_s, quiet_until_t) or not recording.verifier.owed:
+            if looked_t >= min(began_t + self._target.drain_s, quiet_until_t) or not recording.verifier.pending:
                 break
             await asyncio.sleep(max(LOOK_S, (recording.now() - looked_t) / LOOK_SHARE))
         recording.record(Ended(recording.now(), drained=True))
@@ -379,7 +379,7 @@ def _reason(verdict: Verdict, reason: str, kinds: Iterable[Kind]) -> str:
     if verdict is Verdict.PASS:
         return ""
     if verdict is Verdict.UNKNOWN:
-        return reason or STILL_OWED
+        return reason or STILL_PENDING
     return ", ".join(sorted(set(kinds)))
 
 

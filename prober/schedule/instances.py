@@ -39,9 +39,9 @@ ANSWERED_S: Final = 5.0
 """How long after it came a message is answered, if it is."""
 MARGIN_S: Final = 1.0
 """How much longer than a lease and the way to the prober deadlines on a plain connection are. Nothing there is far away: a broken stream
-shows at once, and an emulator gets little more time for what it owes. But while messages of one key are outstanding the service may be late
-with another key (documentation, "Order messages"), so what is not longer than a lease proves nothing. Where messages are pulled, a lost
-answer shows only when the pull is given up, so they are longer by that, too.
+shows at once, and an emulator gets little more time for pending messages. But while messages of one key are outstanding the service may be
+late with another key (documentation, "Order messages"), so what is not longer than a lease proves nothing. Where messages are pulled, a
+lost answer shows only when the pull is given up, so they are longer by that, too.
 
 Google's client library may keep what it received and did not hand out until leases end that it made longer itself, so what is seen
 through it gets the time that is configured.

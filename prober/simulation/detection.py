@@ -65,7 +65,7 @@ class Cell:
         return interval(self.found, self.observable)
 
     @property
-    def is_certainly_below(self) -> bool:
+    def is_significantly_below(self) -> bool:
         """Whether the fault is found too rarely here, beyond random variation."""
         return interval(self.found, self.observable, CERTAIN).high < FOUND_AT_LEAST
 
@@ -139,8 +139,8 @@ class Detection:
             self.cells.setdefault(fault, {}).setdefault(note.probe, Cell()).add(note, fault, calm=calm)
 
     def _add_missing(self, simulated: Simulated) -> None:
-        struck = [note for note in simulated.notes if simulated.plan.fault in observable_in(note)]
-        if struck and not any(note.caught(simulated.plan.fault) for note in struck):
+        injected = [note for note in simulated.notes if simulated.plan.fault in observable_in(note)]
+        if injected and not any(note.caught(simulated.plan.fault) for note in injected):
             self.missing.setdefault(simulated.plan.fault, []).append(simulated.plan.seed)
 
     def best(self, fault: str) -> tuple[str, Cell]:
@@ -161,7 +161,7 @@ class Detection:
     @property
     def below(self) -> Sequence[str]:
         """Faults that even the best probe finds too rarely, with confidence `CERTAIN`."""
-        return [fault for fault in self.faults if self.best(fault)[1].is_certainly_below]
+        return [fault for fault in self.faults if self.best(fault)[1].is_significantly_below]
 
     @property
     def is_as_expected(self) -> bool:
@@ -171,7 +171,7 @@ class Detection:
 
 def observable_in(note: RunNote) -> Sequence[str]:
     """The faults injected into a run while it was verified that it must find."""
-    return [fault for fault in note.struck if caught_as(fault, note.probe)] if note.verified else []
+    return [fault for fault in note.injected if caught_as(fault, note.probe)] if note.verified else []
 
 
 def rules() -> Sequence[str]:

@@ -43,11 +43,11 @@ def caught_as(fault: str, probe: str) -> Sequence[str]:
 class RunNote:
     """One run.
 
-    verified   whether it was verified to its end: no process paused, and it was not cut short.
-    struck   how often each fault was injected so that the run could observe it; `struck_t` is the time of the first that violates a
-             guarantee there.
-    unseen   how often each fault was injected otherwise (`witnesses`).
-    found    the findings that fail a run, by kind, with the time of the first of each.
+    verified  whether it was verified to its end: no process paused, and it was not cut short.
+    injected  how often each fault was injected so that the run could observe it; `injected_t` is the time of the first that violates a
+              guarantee there.
+    unseen    how often each fault was injected otherwise (`witnesses`).
+    found     the findings that fail a run, by kind, with the time of the first of each.
     alarms   how often other rules raised one.
     proofs   the first findings, in words.
     """
@@ -60,9 +60,9 @@ class RunNote:
     events: int = 0
     verified: bool = False
     clean: bool = True
-    struck: Counter[str] = field(default_factory=Counter)
+    injected: Counter[str] = field(default_factory=Counter)
     unseen: Counter[str] = field(default_factory=Counter)
-    struck_t: float | None = None
+    injected_t: float | None = None
     found: dict[str, float] = field(default_factory=dict)
     alarms: dict[str, int] = field(default_factory=dict)
     proofs: list[str] = field(default_factory=list)
@@ -80,7 +80,7 @@ class RunNote:
     def after_s(self, fault: str) -> float | None:
         """Seconds from the first injection to the first finding of the fault."""
         times = [t for kind, t in self.found.items() if kind in caught_as(fault, self.probe)]
-        return None if not times or self.struck_t is None else max(0.0, min(times) - self.struck_t)
+        return None if not times or self.injected_t is None else max(0.0, min(times) - self.injected_t)
 
 
 class Observer:
@@ -154,9 +154,9 @@ class RunObserver:
             if not self._witnesses.saw(injection, t):
                 note.unseen[injection.fault] += 1
                 continue
-            note.struck[injection.fault] += 1
-            if note.struck_t is None and caught_as(injection.fault, note.probe):
-                note.struck_t = t
+            note.injected[injection.fault] += 1
+            if note.injected_t is None and caught_as(injection.fault, note.probe):
+                note.injected_t = t
         note.alarms = {name: rule.alarms for name, rule in self._rules.items()}
         observer.notes.append(note)
 

@@ -149,14 +149,14 @@ class Witnesses:
         may have been sent after that message already.
         """
         receipts = self._receipts[injection.where, injection.key]
-        struck = next((one.seq for one in receipts if one.message_id == injection.message_id), 0)
+        injected = next((one.seq for one in receipts if one.message_id == injection.message_id), 0)
         later = [number for number, one in enumerate(receipts) if one.t >= t]
-        began = next((number for number in later if receipts[number].seq == struck), None)
+        began = next((number for number in later if receipts[number].seq == injected), None)
         start = next(iter(later), len(receipts)) if began is None else began
-        before = {one.seq: one for one in receipts[:start] if one.seq > struck}
+        before = {one.seq: one for one in receipts[:start] if one.seq > injected}
         again: dict[int, _Receipt] = {}
         for one in receipts[start:]:
-            if one.seq > struck:
+            if one.seq > injected:
                 again.setdefault(one.seq, one)
         came, wanted = list(again.values()), sorted(before)
         turn = next((turn for turn, seq in enumerate(wanted) if turn >= len(came) or came[turn].seq != seq), None)
@@ -174,7 +174,7 @@ class Witnesses:
 
     def fell_silent(self, injection: Injection, t: float) -> bool:
         """Whether anything of the key is missed: what had come before, or never came though it was published, or was not acknowledged."""
-        return self._is_owed(injection.where, injection.key) or self.did_not_go_on(injection, t)
+        return self._is_pending(injection.where, injection.key) or self.did_not_go_on(injection, t)
 
     def missed_anything(self, _injection: Injection, _t: float) -> bool:
         """Whether a message is missing anywhere; after a seek there always is one.
@@ -182,12 +182,12 @@ class Witnesses:
         If nothing was ever pushed, it is unknown whether the service could reach the endpoint.
         """
         reached = [name for name, rules in self._rules.items() if rules.mode is not Mode.PUSH or self._was_reached(name)]
-        return bool(reached) and (self._sought or any(self._is_owed(name, key) for name in reached for key in self._published))
+        return bool(reached) and (self._sought or any(self._is_pending(name, key) for name in reached for key in self._published))
 
     def _was_reached(self, subscription: str) -> bool:
         return any(receipts for (where, _), receipts in self._receipts.items() if where == subscription)
 
-    def _is_owed(self, subscription: str, key: str) -> bool:
+    def _is_pending(self, subscription: str, key: str) -> bool:
         """Whether something of a key never came though it was published, or was not acknowledged."""
         receipts = self._receipts[subscription, key]
         unacked = any((subscription, one.message_id) not in self._acked for one in receipts)

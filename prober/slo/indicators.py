@@ -85,7 +85,7 @@ MEANINGS: Final = MappingProxyType(
     {
         Indicator.ORDER: Meaning(Unit.MESSAGE, "it was first received out of order"),
         Indicator.REDELIVERY: Meaning(Unit.REDELIVERY, "it passed over messages that should have come again"),
-        Indicator.AFFINITY: Meaning(Unit.MESSAGE, "it went to a subscriber while another certainly held its key"),
+        Indicator.AFFINITY: Meaning(Unit.MESSAGE, "it went to a subscriber while another provably held its key"),
         Indicator.COMPLETENESS: Meaning(Unit.MESSAGE, "it was confirmed and not delivered by the deadline"),
         Indicator.PUBLISH_AVAILABILITY: Meaning(
             Unit.MESSAGE, "its publish was rejected, nobody answered, or it could not be sent because the target was unreachable"
@@ -112,7 +112,7 @@ MEANINGS: Final = MappingProxyType(
         Indicator.OLDEST_UNACKED_MESSAGE_AGE: Meaning(
             Unit.SLICE, "the oldest message without an acknowledgement was older", thresholded=True
         ),
-        Indicator.STALLED_KEYS: Meaning(Unit.KEY_SLICE, "the key stood still although something was owed"),
+        Indicator.STALLED_KEYS: Meaning(Unit.KEY_SLICE, "the key stalled although messages were pending"),
         Indicator.HEAD_OF_LINE_DELAY: Meaning(
             Unit.MESSAGE,
             "while another key, or another subscription, was held unacknowledged it was delayed for longer",

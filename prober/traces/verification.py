@@ -206,8 +206,8 @@ def verify_with(
     for number, event in enumerate(joined, 1):
         verifier.observe(event, number)
     found = tuple(made for made in verifier.findings.kept if made.finding.kind in VERIFIED)
-    reason = verifier.stopped_because or ("" if counts["received"] else NOTHING) or (MISSING if verifier.owed else "")
-    verdict = verdict_of(failed=any(made.finding.status in FAILING for made in found), owed=bool(reason))
+    reason = verifier.stopped_because or ("" if counts["received"] else NOTHING) or (MISSING if verifier.pending else "")
+    verdict = verdict_of(failed=any(made.finding.status in FAILING for made in found), pending=bool(reason))
     return RecordVerification(verdict, reason, counts, rules, found, joined)
 
 

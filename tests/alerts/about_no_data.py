@@ -234,7 +234,7 @@ STORIES = (
     ),
     Story(
         "PubsubProberSeriesVanished",
-        "fires when nobody knows what is owed",
+        "fires when nobody knows what is pending",
         {
             UP: "1x80",
             INFO: "1x80",
@@ -245,7 +245,7 @@ STORIES = (
     ),
     Story(
         "PubsubProberSeriesVanished",
-        "not when a prober that was down does not know yet what is owed",
+        "not when a prober that was down does not know yet what is pending",
         {
             UP: "1x40 0x40 1x80",
             INFO: "1x40 stale _x40 1x80",

@@ -5,7 +5,7 @@ of sessions occurs once; `growth` yields such canonical sequences. Where message
 canonical in the same way (the n-th new message has position n).
 
 A *grid* says when things happen. With the delay bound 1 and steady gaps between receipts of 0.1, 0.4, 0.6, 1 and 1.5, receipts
-certainly ordered are: none, those three apart or more, two apart or more, two apart (one apart is exactly the bound, and not more), and
+provably ordered are: none, those three apart or more, two apart or more, two apart (one apart is exactly the bound, and not more), and
 all. The grid "late" has no delay bound at all: there a session is opened, and a message published, at the same instant as the receipt
 before it or between the two, and this alone orders sends.
 """

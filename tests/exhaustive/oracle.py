@@ -72,7 +72,7 @@ class Receipt:
 
 
 def predecessors(deliveries: Sequence[Receipt], clock_error: float = 0.0) -> list[int]:
-    """For each delivery, as a bit set, the deliveries that certainly were sent before it (D1 and D2)."""
+    """For each delivery, as a bit set, the deliveries that provably were sent before it (D1 and D2)."""
     return [
         sum(
             1 << i

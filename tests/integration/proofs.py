@@ -27,7 +27,7 @@ FAULTS: Final = ("redeliver_unacked_only", "stall_key:key=ordering-3", "swap_in_
 """One for each probe: a run in which a guarantee is violated ends before a key is stuck."""
 INTERVAL: Final = "10s"
 DRAIN: Final = "60s"
-"""Longer than any run waits: it never waits longer than something can be owed."""
+"""Longer than any run waits: it never waits longer than a message can be pending."""
 VERIFIED_AT_ONCE: Final = 50
 SEED: Final = 14
 SHOWN: Final = (("smallest", ""), ("key", "-key"))
@@ -39,7 +39,7 @@ Event = Mapping[str, Any]
 
 
 def settings(deadline_s: float) -> dict[str, str]:
-    """The environment of a service whose runs end soon although something is owed."""
+    """The environment of a service whose runs end soon although a message is pending."""
     deadlines = dict.fromkeys(("delivery", "stall", "unacked"), f"{deadline_s:g}s") | {"drain": DRAIN}
     probe = {"schedule": {"interval": INTERVAL}, "jitter": "0s", "deadlines": deadlines}
     probes = json.dumps({"ordering": probe, "redelivery": probe, "affinity": probe})

@@ -125,8 +125,8 @@ def assert_allowed(
             (result,) = await run_checks(load(None, {}), request, {}, lambda _: None)
             return result, server.faults.ledger.counts
 
-    result, struck = (runs or run_from(vantage))(scenario())
-    assert struck[fault], "it never happened"
+    result, injected = (runs or run_from(vantage))(scenario())
+    assert injected[fault], "it never happened"
     assert accusations(result) == [], result.reason
     assert result.verdict in CATALOGUE[fault].verdicts, result.reason
 
@@ -220,9 +220,9 @@ def test_pulls_of_a_right_service_pass_and_each_is_recorded_to_its_end(vantage: 
 
 @pytest.mark.parametrize(("fault", "vantage"), from_each_vantage(PULL_TRIALS))
 def test_nobody_is_accused_of_what_is_allowed_by_pull(fault: str, vantage: Vantage) -> None:
-    result, events, struck = run_from(vantage)(pulled(vantage, f"{fault}:{PULL_TRIALS[fault]}"))
-    assert struck[fault], "it never happened"
+    result, events, injected = run_from(vantage)(pulled(vantage, f"{fault}:{PULL_TRIALS[fault]}"))
+    assert injected[fault], "it never happened"
     if fault == "lost_pull_answer":
-        assert sum(isinstance(event, Closed) and event.lost for event in events) >= struck[fault]
+        assert sum(isinstance(event, Closed) and event.lost for event in events) >= injected[fault]
     assert accusations(result) == [], result.reason
     assert result.verdict in CATALOGUE[fault].verdicts, result.reason

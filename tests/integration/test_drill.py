@@ -83,7 +83,7 @@ def drilled(plan: DrillPlan, seed: int = 0, prometheus: Prometheus | None = None
 def test_every_drill_passes(plan: DrillPlan, seed: int) -> None:
     result = drilled(plan, seed)
     assert (result.verdict, result.reason) == (Verdict.PASS, "")
-    assert bool(result.struck) == (plan.fault is not None)
+    assert bool(result.injected) == (plan.fault is not None)
     assert bool(set(result.found) & set(plan.announced)) == bool(plan.announced)
     finding, counter, *others = result.steps
     assert (finding.took_s is not None, counter.took_s is not None) == (bool(plan.announced), bool(plan.announced))
@@ -103,7 +103,11 @@ LOST = Fault("drop", key="ordering-1", count=1)
 @pytest.mark.parametrize(
     ("plan", "verdict", "reason"),
     [
-        (DrillPlan("drop", DrillSort.INTEGRITY, ProbeName.ORDERING, NEVER), Verdict.UNKNOWN, "finding: the fault never struck"),
+        (
+            DrillPlan("drop", DrillSort.INTEGRITY, ProbeName.ORDERING, NEVER),
+            Verdict.UNKNOWN,
+            "finding: the fault was never injected",
+        ),
         (Announcing("drop", DrillSort.INTEGRITY, ProbeName.ORDERING, LOST), Verdict.FAIL, "finding: none of PHANTOM was found"),
         (
             Elsewhere("drop", DrillSort.INTEGRITY, ProbeName.ORDERING, LOST),
@@ -152,7 +156,7 @@ def test_a_rule_that_is_not_loaded_fails_at_once_and_leaves_open_whether_it_woul
 
 def test_a_mistake_of_ours_is_unknown() -> None:
     result = drilled(PLANS["drop"], prometheus=Faulty())
-    assert (result.verdict, result.internal_error, result.struck) == (Verdict.UNKNOWN, True, 0)
+    assert (result.verdict, result.internal_error, result.injected) == (Verdict.UNKNOWN, True, 0)
     assert result.reason == "finding: internal error: ZeroDivisionError()"
 
 

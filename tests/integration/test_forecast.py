@@ -74,7 +74,7 @@ what was stored of a publish whose answer nobody waited for."""
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often each fault could have struck."""
+    """How often each fault could have been injected."""
     could = Counter[str]()
     strikes = Armed.strikes
 
@@ -121,7 +121,7 @@ def test_redeliveries_that_could_have_gone_wrong_are_counted_as_opportunities(
 
 
 def test_what_must_not_come_again_is_counted_as_opportunities(asked: Counter[str]) -> None:
-    """Never more than there were: what is held counts only if the message behind it certainly was sent meanwhile."""
+    """Never more than there were: what is held counts only if the message behind it provably was sent meanwhile."""
     result = decided(asked, "exactly_once", "redeliver_after_confirmed_ack:p=0", "forget_holds:p=0")
     assert result.verdict is Verdict.PASS, result.reason
     assert result.counters["opportunities_confirmed"] == asked["redeliver_after_confirmed_ack"]

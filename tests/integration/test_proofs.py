@@ -11,7 +11,7 @@ from tests.integration.proofs import FAILING, SKIPS, listed, prove, settings
 
 ORDER = ("ORDER_GAP", "ORDER_INVERSION")
 SOON_S = 3.0
-"""The deadline for what is owed, in this test: longer than publishing takes on a busy machine."""
+"""The deadline for what is pending, in this test: longer than publishing takes on a busy machine."""
 
 
 @pytest.mark.nightly  # until each of three faults was found; one proof from end to end is in `test_service`

@@ -52,7 +52,7 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("steps-may-skip-one", MODEL, "if lowest <= highest + 1:", "if lowest <= highest + 2:", "A redelivery may leave out one message."),
     rule("steps-go-back-inside-a-response", MODEL, "if inside and self.position <= self.before_position and not before.bound:", "if inside and self.position < 0:", "A pull response may go back."),
     excuse("responses-go-back-across-responses", MODEL, "inside = self.rules.mode is Mode.PULL and before.session is self.delivery.session", "inside = self.rules.mode is Mode.PULL", "Two pull responses are one."),
-    rule("one-owed-position-is-not-enough", MODEL, "            if not doubt:\n", "            if not doubt and not any(doubt_of(PASSED_OVER, Passed(self, each, before, inside)) for each in positions):\n", "A skip is definite only if nothing that was skipped has an excuse."),
+    rule("one-pending-position-is-not-enough", MODEL, "            if not doubt:\n", "            if not doubt and not any(doubt_of(PASSED_OVER, Passed(self, each, before, inside)) for each in positions):\n", "A skip is definite only if nothing that was skipped has an excuse."),
     excuse("order-within-a-group-counts", MODEL, "lowest, highest = self.view.low(self.position), self.view.high(self.before_position)", "lowest, highest = self.position, self.before_position", "The order inside a group of joined positions is certain."),
     excuse("unplaced-records-are-verified", MODEL, "return self.delivery.unplaced and self.subscription.grace_of(self.delivery) is None", "return False", "A record whose place is not known has one."),
     rule("nothing-is-held-elsewhere", MODEL, "return known and held.owner is not None and self.delivery.owner is not None", "return False", "No subscriber holds anything."),

@@ -192,7 +192,7 @@ class FaultyRun(Run):
 
 
 def run_with(fault: str, seed: int, words: Sequence[str], *, drain: bool = True) -> int:
-    """A long run with a fault; how often it struck."""
+    """A long run with a fault; how often it was injected."""
     run = FaultyRun(seed, fault, backoff=seed % 2 == 0)
     play(run, ["open", *random.Random(seed).choices(words, k=400)])
     if drain:
@@ -203,8 +203,8 @@ def run_with(fault: str, seed: int, words: Sequence[str], *, drain: bool = True)
 @pytest.mark.parametrize("words", [STREAMING, PULLING], ids=["streaming", "pulling"])
 @pytest.mark.parametrize("fault", HARMLESS)
 def test_a_harmless_fault_violates_no_guarantee(fault: str, words: Sequence[str]) -> None:
-    struck = sum(run_with(fault, seed, words) for seed in range(SEEDS))
-    assert struck or fault in (STREAMS_ONLY if words is PULLING else PULLS_ONLY)
+    injected = sum(run_with(fault, seed, words) for seed in range(SEEDS))
+    assert injected or fault in (STREAMS_ONLY if words is PULLING else PULLS_ONLY)
 
 
 @pytest.mark.parametrize("fault", HARMFUL)

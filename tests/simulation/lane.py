@@ -120,7 +120,7 @@ class Lane:
         """An acknowledgement arrives. Tell whether the hold is over; exactly-once takes only the lowest, and only while it holds."""
         record = held.record
         if self.options.service.exactly_once:
-            if not self.current(held) or any(self._owed(lower) for lower in record.line.log[: record.position]):
+            if not self.current(held) or any(self._pending(lower) for lower in record.line.log[: record.position]):
                 self.world.note("rejected ack")
                 return False
             self._confirm(held)
@@ -140,7 +140,7 @@ class Lane:
         self.end(later)
         return True
 
-    def _owed(self, record: Record) -> bool:
+    def _pending(self, record: Record) -> bool:
         return not record.acked and not record.removed
 
     def _confirm(self, held: Hold) -> None:

@@ -5,7 +5,7 @@ confirmation (L1, L2). One batch of a key is under way at a time, the confirmed 
 batch's first attempt is sent only after the outcome of this one (L3). Every other record (a retried, partial or late attempt) is a
 shadow and may land at any time. A batch goes to one region; what is published again may go to another one, and then has records in both.
 
-After an unknown outcome the client library's key is paused: what had been handed over behind the batch fails and is certainly not
+After an unknown outcome the client library's key is paused: what had been handed over behind the batch fails and is provably not
 stored. The prober then publishes the unknown ones again with the next generation, in order, or abandons them (section 8.1).
 """
 

@@ -152,7 +152,7 @@ ONCE_ACCUSED = {
         (64866, "a region of before the record"),
         (67346, "a region of which nothing was received"),
         (71345, "a region that has left the window"),
-        (80015, "a key that begins again below what is owed"),
+        (80015, "a key that begins again below what is pending"),
         (91377, "a message of another region has left the window"),
         (94863, "two subscriptions, of which one received nothing of a region"),
         (82805, "what is missing waits for what it may have overtaken"),

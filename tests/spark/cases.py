@@ -60,8 +60,8 @@ def _check(indicator: Indicator, good: int, bad: int, undecided: int) -> dict[st
 
 
 def _undecided_verdict() -> Taped:
-    """What it verified is verified, although something is still owed in the end; one publish has no answer."""
-    run = Taped("ordering-owed").add(Opened(100.0, S, "A", "A"))
+    """What it verified is verified, although a message is still pending in the end; one publish has no answer."""
+    run = Taped("ordering-pending").add(Opened(100.0, S, "A", "A"))
     for seq in range(1, 5):
         run.add(*_message(run, 100.0 + seq, seq))
     run.add(*_message(run, 106.0, 5, received=None), *_message(run, 107.0, 6, confirmed=None, received=None))

@@ -101,9 +101,9 @@ def test_what_is_verified_again_is_what_the_simulations_know(night: Night) -> No
     assert found == {note.run_id: set(note.found) for note in night.notes.values() if note.found}
     assert not found.keys() & {note.run_id for note in night.notes.values() if note.clean}
     assert not found.keys() & night.ended(QUIET).keys()
-    struck = [(fault, note) for note in night.notes.values() for fault in note.struck if caught_as(fault, note.probe)]
-    assert {fault for fault, _ in struck} == FAULTS
-    assert [one for one in struck if found[one[1].run_id].isdisjoint(caught_as(one[0], one[1].probe))] == []
+    injected = [(fault, note) for note in night.notes.values() for fault in note.injected if caught_as(fault, note.probe)]
+    assert {fault for fault, _ in injected} == FAULTS
+    assert [one for one in injected if found[one[1].run_id].isdisjoint(caught_as(one[0], one[1].probe))] == []
 
 
 def test_both_days_have_runs_of_every_verdict_that_they_should_have(night: Night) -> None:
@@ -131,7 +131,7 @@ def test_burn_rates_are_those_of_a_direct_count(night: Night, day: date) -> None
         assert (counts.bad > 0) == (day == DAY), indicator
 
 
-def test_alerts_would_have_fired_when_a_fault_struck_often(night: Night) -> None:
+def test_alerts_would_have_fired_when_a_fault_was_injected_often(night: Night) -> None:
     report, quiet = night.reader.slo_burn(DAY), night.reader.slo_burn(QUIET)
     assert report is not None
     assert quiet is not None

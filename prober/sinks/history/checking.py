@@ -137,7 +137,7 @@ class RunChecker:
         if self.crash:
             return Verdict.UNKNOWN
         incomplete = self._left_out or self.scope is not Scope.WHOLE or not self._numbers
-        return verdict_of(failed=self.found.failed, owed=incomplete or self._verifier.owed)
+        return verdict_of(failed=self.found.failed, pending=incomplete or self._verifier.pending)
 
     def take(self, event: Event, number: int) -> Sequence[RecordedFinding]:
         """Take the event with the next number, and verify the one before; give back the findings made by that.

@@ -50,13 +50,13 @@ def soak(last: Sample | None = None, spells: tuple[Spell, ...] = (), **reported:
     """Half an hour in which nothing was wrong, until the last moment."""
     samples = [sample(number * EVERY_S) for number in range(180)]
     reported = {"runs": [RUN], "counted": Counter({("soak", "PASS"): 1})} | reported
-    struck = {name: 1 for name, known in CATALOGUE.items() if known.benign}
+    injected = {name: 1 for name, known in CATALOGUE.items() if known.benign}
     seen = Soak(
         load(None, {"ORDERING_PROBER_TARGETS__0__NAME": "soak"}).targets,
         BEGAN_AT,
         [*samples, last or sample(1800.0)],
         spells,
-        struck=struck,
+        injected=injected,
         **reported,
     )
     return seen

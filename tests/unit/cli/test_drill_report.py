@@ -78,13 +78,13 @@ def test_the_document_has_everything() -> None:
     document = json.loads(drills_as_json([result("drop", LATE)]))
     assert document["verdict"] == "FAIL"
     (drilled,) = document["drills"]
-    assert {name: drilled[name] for name in ("drill", "sort", "verdict", "reason", "found", "struck", "duration_s", "seed")} == {
+    assert {name: drilled[name] for name in ("drill", "sort", "verdict", "reason", "found", "injected", "duration_s", "seed")} == {
         "drill": "drop",
         "sort": "integrity",
         "verdict": "FAIL",
         "reason": "rule: did not come within 60 s",
         "found": ["ORDER_GAP"],
-        "struck": 1,
+        "injected": 1,
         "duration_s": 14.5,
         "seed": 3,
     }

@@ -45,7 +45,7 @@ def test_an_undecided_history_is_3_and_a_failed_one_wins(tmp_path: Path, capsys:
     assert main(["verify", undecided, FAILING]) == 1
 
 
-def test_a_history_that_says_it_drained_but_owes_is_undecided(tmp_path: Path) -> None:
+def test_a_history_that_says_it_drained_but_has_pending_messages_is_undecided(tmp_path: Path) -> None:
     assert main(["verify", saved(tmp_path / "f.jsonl", "P1,2 A<1@1 end @2")]) == 3
 
 

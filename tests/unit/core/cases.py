@@ -73,7 +73,7 @@ def case(what: str, line: str, expected: str = "", **rules: Any) -> ParameterSet
 
 
 def legal(what: str, line: str, **rules: Any) -> ParameterSet:
-    """A history that the documents allow: nothing in it may be called wrong for certain."""
+    """A history that the documents allow: nothing in it may be called definitely wrong."""
     return pytest.param(Definite(line, "", rules_of(**rules)), id=what)
 
 
@@ -141,12 +141,12 @@ def observe(verifier: Verifier, events: Iterable[Event]) -> list[Finding]:
     return [finding for event in events for finding in verifier.observe(event)]
 
 
-def owed(line: str, **rules: Any) -> bool:
-    """Whether something is owed at the end of a history on which nothing is said for certain."""
+def pending(line: str, **rules: Any) -> bool:
+    """Whether a message is pending at the end of a history on which nothing definite is said."""
     whole = rules_of(**rules)
     verifier = Verifier(whole, subscriptions=(SUBSCRIPTION,))
     definitely([*observe(verifier, history(line, whole.mode)), *verifier.finish()])
-    return verifier.owed
+    return verifier.pending
 
 
 def merged(*lines: Iterable[Event]) -> list[Event]:
@@ -179,7 +179,7 @@ __all__ = [
     "merged",
     "observe",
     "only",
-    "owed",
+    "pending",
     "rules_of",
     "say",
     "verified",

@@ -32,7 +32,7 @@ MISSED: Final = (
 OTHERWISE: Final = (
     "test_linear.py::test_an_event_takes_as_many_steps_with_four_times_as_many_messages_held",
     "test_exactly_once.py::test_redelivery_while_outstanding[a run that follows may have begun before, and then its holder is passed over]",
-    "test_holder.py::test_without_a_bound_on_the_delay_nothing_is_certainly_held",
+    "test_holder.py::test_without_a_bound_on_the_delay_nothing_is_provably_held",
     "test_order.py::test_an_inversion_names_the_late_one_whichever_is_confirmed_last",
     "test_push.py::test_why_an_advance_is_in_doubt",
 )

@@ -1,4 +1,4 @@
-"""One holder: what is below is certainly held elsewhere, or nothing is certain. An excuse is verified too, and excuses its own message.
+"""One holder: what is below is provably held elsewhere, or nothing is certain. An excuse is verified too, and excuses its own message.
 
 What would break an implementation that only tolerates a restart: the subscriber that was left and goes on; a restart above the lowest
 held message; exactly-once, where a rewind that something lower forced is legal and another is not; the copy that explains a skip while

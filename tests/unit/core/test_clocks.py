@@ -185,7 +185,7 @@ UNACKED = "P1,2 A<1,2@1 A ack 2@1.2"
         case("it comes again, and is left alone", f"{UNACKED} A<1,2@80 A ack 2@80.2 end @500", "L:UNACKED_STALL@265"),
         case("it comes again late", f"{UNACKED} A<1,2@200 A ack 1,2@201 end @500", "L:UNACKED_STALL@186"),
         case("acknowledged", f"{UNACKED} A ack 1@1.3 end @500"),
-        case("acknowledged once, it is never owed again", "P1 A<1@1 A ack 1@1.1 A<1@5 A nack 1@5.1 end @500"),
+        case("acknowledged once, it is never pending again", "P1 A<1@1 A ack 1@1.1 A<1@5 A nack 1@5.1 end @500"),
         case("acknowledged where it was not delivered", "P1 A<1@1 open B of client B B ack 1@2 end @500"),
         case("acknowledged on another stream", "P1 A<1@1 B<1@70 B ack 1@70.1 end @500"),
         case("the key moves on without it", f"{UNACKED} P3@100 ok3=m3@100.1 A<3@150 A ack 3@150.1 end @500", "L:UNACKED_STALL@186"),
@@ -245,7 +245,7 @@ def test_what_was_overtaken_is_reported_once_however_far_its_key_moves_on() -> N
     assert lost == [(Status.INDETERMINATE, HELD_ELSEWHERE)]
 
 
-def test_what_another_subscription_received_is_owed() -> None:
+def test_what_another_subscription_received_is_pending() -> None:
     unknown = history("P1@0 info1@0.1 A<1@1 A ack 1@1.1 end @500", subscription="t")
     mine = history("open B of client B", subscription="s")
     found, _ = verified(rules_of(), merged(mine, unknown), "s", "t")
@@ -293,9 +293,9 @@ def test_why_something_is_in_doubt() -> None:
         pytest.param("P1 a<1@1 a nack 1@1.1 dlq m1@5000 end @7200", False, {"mode": PUSH, "dead_letter_max_attempts": 5}, id="what is dead-lettered"),
     ],
 )  # fmt: skip
-def test_what_is_owed(line: str, expected: bool, rules: dict[str, Any]) -> None:
+def test_what_is_pending(line: str, expected: bool, rules: dict[str, Any]) -> None:
     whole = rules_of(**rules)
-    assert verified(whole, history(line, whole.mode))[1].owed is expected
+    assert verified(whole, history(line, whole.mode))[1].pending is expected
 
 
 def test_a_key_that_moves_is_looked_at_once_in_a_deadline() -> None:

@@ -13,7 +13,7 @@ from prober.core.publications import EPOCHS_KEPT
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from tests.notation import history
-from tests.unit.core.cases import Case, case, observe, owed, words
+from tests.unit.core.cases import Case, case, observe, pending, words
 from tests.verification import verify
 
 ADOPTED: dict[str, Any] = {"subscription_predates_first_publish": False}
@@ -54,8 +54,8 @@ def test_epochs(one: Case) -> None:
         case("an inversion above the baseline", "P1@0 P2@0 P3@0 P4@0 ok1=m1@0.1 ok2=m2@0.1 ok3=m3@0.1 ok4=m4@0.1 A<2@1 A<4@1.1 A<3@1.2", "V:ORDER_GAP V:ORDER_INVERSION", **ADOPTED),
         case("a rewind to before the baseline", "P1,2,3,4 A<3@1 A<2@1.1 A<3@1.2 A<4@1.3", **ADOPTED),
         case("nothing is reported before the baseline is known", "open A of client A P1,2 end @500", **ADOPTED),
-        case("nothing is owed below the baseline", "P1,2,3 A<3@1 A ack 3@1.1 end @500", **ADOPTED),
-        case("what is above it is owed", "P1,2,3 A<2@1 A ack 2@1.1 end @500", "L:STUCK", **ADOPTED),
+        case("nothing is pending below the baseline", "P1,2,3 A<3@1 A ack 3@1.1 end @500", **ADOPTED),
+        case("what is above it is pending", "P1,2,3 A<2@1 A ack 2@1.1 end @500", "L:STUCK", **ADOPTED),
         case("nothing is confirmed yet, runs are verified", "P1@0 P2@0 P3@0 A<1,2,3@1 A<1@2 A<3@2.1", "V:REDELIVERY_SKIP", **ADOPTED),
         case("a message of unknown outcome is seen first", "P1,2 P3@0.5 info3@0.6 P4@0.7 ok4=m4@0.75 A<3@1 A<2,3,4@1.1", **ADOPTED),
         case("a rewind to another epoch's", "P1,2 P1[e2]@5 ok1=f1@5.1 P2[e2]@5.2 ok2=f2@5.3 A<f1(1)@6 A<2@6.1 A<f1(1)@6.2 A<f2(2)@6.3", **ADOPTED),
@@ -82,14 +82,14 @@ def test_adopted_baselines(one: Case) -> None:
         ("P1@60 ok1=m1@60.1 end @7200", False),
     ],
 )  # fmt: skip
-def test_what_is_published_when_a_subscription_is_there_is_owed(line: str, expected: bool) -> None:
+def test_what_is_published_when_a_subscription_is_there_is_pending(line: str, expected: bool) -> None:
     """Before anything has come, since when it had to is not known."""
-    assert owed(line, **ADOPTED) is expected
+    assert pending(line, **ADOPTED) is expected
 
 
 def test_it_may_be_there_later_by_another_clock() -> None:
     line = "open A of client A@60 P1@61 ok1=m1@61.1 end @7200"
-    assert [owed(line, clock_error_s=error_s, **ADOPTED) for error_s in (0.5, 1)] == [True, False]
+    assert [pending(line, clock_error_s=error_s, **ADOPTED) for error_s in (0.5, 1)] == [True, False]
 
 
 def test_foreign_messages_are_counted() -> None:

@@ -25,7 +25,7 @@ CONFIRMED = "P1,2 A<1,2@1 A ack 1,2@1.3 A ackOK 1@1.5"
         case("perhaps sent before the confirmation", f"{CONFIRMED} A<1,2@6.5", "I:EOD_REDELIVERY_AFTER_ACK", **EOD),
         case("perhaps sent before the confirmation, and then once more", "P1 A<1@1 A ack 1@1.3 A ackOK 1@1.5 A<1@6.4 A ack 1@6.5 A<1@30", "I:EOD_REDELIVERY_AFTER_ACK V:EOD_REDELIVERY_AFTER_ACK", **EOD),
         case("confirmed while it was on hold", "open A1 of client A open A2 of client A P1,2,3 A1<1@1 A1<3@2 A1 nack 1@2.1 A1<1@3 A1 ack 1@3.1 A1 ackOK 1@3.3 A1<2,3@3.4 A1 ack 2,3@3.6 close A2@4 A1<1@30", "I:ORDER_GAP I:EOD_REDELIVERY_AFTER_ACK", close_detection_max_s=30, **EOD),
-        case("certainly sent after the confirmation", f"{CONFIRMED} A<1,2@6.6", "V:EOD_REDELIVERY_AFTER_ACK", **EOD),
+        case("provably sent after the confirmation", f"{CONFIRMED} A<1,2@6.6", "V:EOD_REDELIVERY_AFTER_ACK", **EOD),
         case("within the clock error", f"{CONFIRMED} A<1,2@7", "I:EOD_REDELIVERY_AFTER_ACK", clock_error_s=1, **EOD),
         case("on a stream that opened after the confirmation", f"{CONFIRMED} close A@1.6 open B of client A@1.7 B<1,2@2", "V:EOD_REDELIVERY_AFTER_ACK", **EOD),
         case("the first confirmation counts", f"{CONFIRMED} A ackOK 1@20 A<1,2@22", "V:EOD_REDELIVERY_AFTER_ACK", **EOD),

@@ -43,7 +43,7 @@ MANY = " ".join(f"P{n}@{n + 3} ok{n}=m{n}@{n + 3}.1 A1<{n}@{n + 4}" for n in ran
         legal("the first attempt on record is not the first", "P1@0 ok1=m1@0.1 P2'gen1@1 fail2@1.1 P3@2 ok3=m3@2.1 A<1@3 A<x2(2)@3.1 A<3@3.2"),
         legal("a subscription made between the two copies of a message", "P1,2,3 P4@9 ok4=m4@9.1 pull a@7.5 a<1~7@8 a ack 1@8.1 pull b@8.2 b<4~9@40 b ack 4@40.1 pull c@41 end @500", mode=PULL, subscription_predates_first_publish=False),
         legal("another key is held on to after an acknowledgement that was lost", "on k2 P1 A<1@1 A ack 1@1.1 A modack 1 600s@2 A modack 1 600s@500 on k P1@3 ok1=m1@3.1 A<1@700 A ack 1@700.1 end @900"),
-        legal("the key begins again below what is owed, again and again", "P1,2 A<1@1 A<2@1.1 A nack 2@1.2 " + " ".join(f"A<1@{t}" for t in range(20, 420, 20)) + " A<2@410 A ack 1,2@411 end @600"),
+        legal("the key begins again below what is pending, again and again", "P1,2 A<1@1 A<2@1.1 A nack 2@1.2 " + " ".join(f"A<1@{t}" for t in range(20, 420, 20)) + " A<2@410 A ack 1,2@411 end @600"),
         legal("a run may be kept back by another key", "on k2 P1 A<1@0.2 A modack 1 400s@0.3 on k P1,2 A<1,2@1 A ack 1,2@1.2 A<1@20 A ack 1@20.1 A<2@390 A ack 2@390.1 end @395"),
         legal("a stream takes over what uses up its flow control", "open A1 of client A limit 1@0 P1 A1<1@1 open A2 of client A limit 1@2 close A1@3 " + " ".join(f"A1 modack 1 60s@{t}" for t in range(4, 404, 50)) + " P2@5 ok2=m2@5.1 A1 ack 1@400 A2<2@411 A2 ack 2@412 end @600"),
         legal("what is held has expired", "P1@0 ok1=m1@0.1 P2@30 ok2=m2@30.1 pull a@50 a<1@51 pull b@70 b<2@71", mode=PULL, message_retention_s=60),

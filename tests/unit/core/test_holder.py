@@ -109,7 +109,7 @@ def test_a_release_may_explain_the_move(one: Case) -> None:
     "one",
     [
         case("all settled", f"{ALL_ACKED} B<3@16.5", "N:AFFINITY_MOVE@16.5"),
-        case("every lease certainly over", f"{ONE_ACKED} B<2@66.2 B<3@66.3", "N:AFFINITY_MOVE@66.2"),
+        case("every lease provably over", f"{ONE_ACKED} B<2@66.2 B<3@66.3", "N:AFFINITY_MOVE@66.2"),
         case("a prolonged lease over as well", "P1,2 A<1,2@1 A ack 1@1.4 A modack 2 120s@1.3 B<2@126.4", "N:AFFINITY_MOVE@126.4"),
         case("settled, and back again", f"{ALL_ACKED} B<3@20 B ack 3@20.1 A<1@40", "N:AFFINITY_MOVE@20 N:AFFINITY_MOVE@40"),
         case("refused and settled", "P1,2 A<1@1 A nack 1@1.4 B<1@16.5", "N:AFFINITY_MOVE@16.5"),
@@ -199,7 +199,7 @@ def test_a_split_waits_until_its_streams_have_proven_to_be_alive() -> None:
     assert words(verifier.observe(Closed(6.1, "s", "A")), times=True) == {"V:AFFINITY_SPLIT@2"}
 
 
-def test_without_a_bound_on_the_delay_nothing_is_certainly_held() -> None:
+def test_without_a_bound_on_the_delay_nothing_is_provably_held() -> None:
     """At the client's callbacks only what no clock is needed for can be said."""
     assert say(f"{ONE_ACKED} B<3@2", delivery_delay_max_s=inf) == {"I:AFFINITY_SPLIT"}
     assert say("P1,2 A<1,2@1 A ack 1,2@1.4 B<2@4000", delivery_delay_max_s=inf) == {"I:AFFINITY_SPLIT"}

@@ -135,5 +135,5 @@ def test_an_event_takes_as_many_steps_with_four_times_as_many_messages_held() ->
 def test_as_much_is_kept_of_a_history_four_times_as_long(
     history: Callable[[int], Iterator[Event]], size: int, rules: Rules
 ) -> None:
-    """Save where a backlog grows, of which every message is owed. Some of what is not needed is dropped when it has doubled."""
+    """Save where a backlog grows, of which every message is pending. Some of what is not needed is dropped when it has doubled."""
     assert objects_after(history(4 * size), rules) < 2 * objects_after(history(size), rules)

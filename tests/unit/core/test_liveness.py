@@ -13,7 +13,7 @@ from prober.core.rules import ONE_RECORD_PER_ID, Rules
 from prober.core.runs import LOST
 from prober.core.verifier import Verifier
 from tests.notation import history
-from tests.unit.core.cases import PULL, PUSH, Case, case, findings, observe, only, owed, say, words
+from tests.unit.core.cases import PULL, PUSH, Case, case, findings, observe, only, pending, say, words
 
 FIRST_DONE = "P1,2,3 A<1@1 A ack 1@1.1"
 
@@ -95,7 +95,7 @@ STALLED = "P1,2,3 A<1,2,3@1 A ack 1,3@1.4 A nack 2@1.5 A<2@2 A ack 2@2.1"
         case("the end of the run had come elsewhere", "P1,2,3 A<1,2,3@1 A ack 1,2,3@1.4 B<2,3@21 B ack 2,3@21.2 A<1@21.3 A ack 1@21.4 end @500", "I:AFFINITY_SPLIT"),
         case("the end of the run had come elsewhere before it began", "P1,2,3 A<1,2,3@1 A ack 1,2,3@1.4 B<2,3@21 B ack 2,3@21.2 A<1@30 A ack 1@30.1 end @500", "I:AFFINITY_SPLIT L:REDELIVERY_STALL"),
         case("nobody is there", f"{STALLED} close A@3 end @500"),
-        case("after a seek nothing is owed", f"{STALLED} seek 1@3 end @500"),
+        case("after a seek nothing is pending", f"{STALLED} seek 1@3 end @500"),
     ],
 )  # fmt: skip
 def test_a_run_stalls(one: Case) -> None:
@@ -116,7 +116,7 @@ UNACKED = "P1,2 A<1,2@1 A ack 2@1.2"
         case("acknowledged while it was on hold", "open A of client A open B of client A P1,2,3,4,5 A<2@1 A<3@1.2 A<5@10 A<3@20 A ack 3@20.1 A<3@40 A ack 2,5@41 end @500", "V:ORDER_GAP L:LOST_OVERTAKEN L:REDELIVERY_STALL"),
         case("refused, come again and left alone", f"{UNACKED} A nack 1@1.5 A<1,2@2 A ack 2@2.2 end @500", "L:UNACKED_STALL@187"),
         case("acknowledged", f"{UNACKED} A ack 1@1.3 end @500"),
-        case("acknowledged once, it is never owed again", "P1 A<1@1 A ack 1@1.1 A<1@5 end @500"),
+        case("acknowledged once, it is never pending again", "P1 A<1@1 A ack 1@1.1 A<1@5 end @500"),
         case("acknowledged once, then refused", "P1 A<1@1 A ack 1@1.1 A<1@5 A nack 1@5.1 end @500"),
         case("acknowledged on another stream", "P1 A<1@1 B<1@70 B ack 1@70.1 end @500"),
         case("the key moves on, not long enough", f"{UNACKED} P3@100 ok3=m3@100.1 A<3@150 A ack 3@150.1 end @195", "L:UNACKED_STALL"),
@@ -129,7 +129,7 @@ UNACKED = "P1,2 A<1,2@1 A ack 2@1.2"
         case("too early for a dead letter", f"{UNACKED} end @500", "L:UNACKED_STALL", dead_letter_max_attempts=5),
         case("nobody is there", f"{UNACKED} close A@2 end @500"),
         case("beyond the window", "P1,2,3 A<1,2,3@1 A ack 2,3@1.2 end @500", "L:UNACKED_STALL", window=2),
-        case("after a seek nothing is owed", f"{UNACKED} seek 1@3 end @500"),
+        case("after a seek nothing is pending", f"{UNACKED} seek 1@3 end @500"),
         case("not verified", f"{UNACKED} end @500", unacked_deadline_s=inf),
     ],
 )  # fmt: skip
@@ -173,7 +173,7 @@ def test_what_is_lost_and_its_proof() -> None:
     assert finding.witnesses == (4, 5, 9)
 
 
-def test_what_a_stalled_run_owes_and_its_proof() -> None:
+def test_what_a_stalled_run_has_pending_and_its_proof() -> None:
     finding = only(f"{STALLED} end @500", "REDELIVERY_STALL")
     assert finding.facts.items() >= {"target": 3, "epoch": "e1", "since_t": 2.0, "seconds": 120.0}.items()
     assert finding.witnesses == (10, 14)
@@ -214,21 +214,23 @@ REFUSED = "P1 a<1@1 a nack 1@1.1"
         (f"{REFUSED} a ack 1@5000 end @7200", False),
     ],
 )  # fmt: skip
-def test_what_may_have_been_dead_lettered_is_owed_until_it_is_known(line: str, expected: bool) -> None:
+def test_what_may_have_been_dead_lettered_is_pending_until_it_is_known(line: str, expected: bool) -> None:
     """However long nothing happens: that the key is idle says nothing about it."""
-    assert owed(line, mode=PUSH, dead_letter_max_attempts=5) is expected
+    assert pending(line, mode=PUSH, dead_letter_max_attempts=5) is expected
 
 
 def test_so_is_what_may_have_been_lost_with_streams() -> None:
     lost = " ".join(f"open A{t} of client A@{t} close A{t}@{t}.5" for t in range(2, 6))
-    assert owed(f"P1 A<1@1 A nack 1@1.1 {lost} end @7200", dead_letter_max_attempts=5)
+    assert pending(f"P1 A<1@1 A nack 1@1.1 {lost} end @7200", dead_letter_max_attempts=5)
 
 
 @pytest.mark.parametrize(("end_t", "expected"), [(5000, True), (5000.1, False)])
-def test_it_is_owed_until_it_is_older_than_the_retention(end_t: float, expected: bool) -> None:
-    assert owed(f"{REFUSED} pull b@2000 end @{end_t}", mode=PUSH, dead_letter_max_attempts=5, message_retention_s=5000) is expected
+def test_it_is_pending_until_it_is_older_than_the_retention(end_t: float, expected: bool) -> None:
+    assert (
+        pending(f"{REFUSED} pull b@2000 end @{end_t}", mode=PUSH, dead_letter_max_attempts=5, message_retention_s=5000) is expected
+    )
 
 
 def test_what_has_left_its_window_is_pending_as_long_as_its_delivery_is_remembered() -> None:
     beyond = " ".join(f"P{seq}@{seq} ok{seq}=m{seq}@{seq}.1 r{seq}<{seq}@{seq}.5 r{seq} ack {seq}@{seq}.6" for seq in range(2, 5))
-    assert owed(f"P1@0 ok1=m1@0.1 a<1@1 a nack 1@1.1 {beyond} end @7200", mode=PUSH, dead_letter_max_attempts=5, window=2)
+    assert pending(f"P1@0 ok1=m1@0.1 a<1@1 a nack 1@1.1 {beyond} end @7200", mode=PUSH, dead_letter_max_attempts=5, window=2)

@@ -55,21 +55,21 @@ def test_a_key_comes_back_with_what_it_knew(before: str, after: str, expected: s
     assert topic.go_on(after) == set(expected.split())
 
 
-def test_what_is_owed_is_found_in_time_among_keys_that_are_idle() -> None:
+def test_what_is_pending_is_found_in_time_among_keys_that_are_idle() -> None:
     topic = Topic("P1,2 A<1@1 A ack 1@1.1")
     for number in range(50):
         observe(topic.verifier, [*_settled(f"key {number}", 2.0 + number / 10)])
     topic.elsewhere(500.0)
     assert words(topic.found) == {"L:STUCK"}
-    assert topic.verifier.owed
+    assert topic.verifier.pending
 
 
-def test_idle_keys_are_counted_and_owe_nothing() -> None:
+def test_idle_keys_are_counted_and_have_nothing_pending() -> None:
     topic = Topic(SETTLED)
     topic.elsewhere(4.0)
     assert topic.verifier.finish() == []
     assert topic.verifier.counters["keys"] == 2
-    assert not topic.verifier.owed
+    assert not topic.verifier.pending
 
 
 def test_a_seek_reaches_idle_keys() -> None:
@@ -95,8 +95,8 @@ def test_a_hole_reaches_idle_keys() -> None:
     assert topic.go_on("open B of client B@5.5 B<3@6 B<1@6.1") == set()
 
 
-def test_a_subscription_that_shows_itself_late_is_owed_by_idle_keys() -> None:
-    """A seek of the first subscription excuses what it did not deliver, so nothing is pending there; the second one is still owed it."""
+def test_a_subscription_that_shows_itself_late_is_pending_by_idle_keys() -> None:
+    """A seek of the first subscription excuses what it did not deliver, so nothing is pending there; the second one still waits for it."""
     topic = Topic("P1 A<1@1 A ack 1@1.1 P2@1.2 ok2=m2@1.3 seek 1@2")
     topic.elsewhere(10.0)
     topic.verifier.observe(Opened(11.0, "late", "L", "L"))

@@ -225,7 +225,7 @@ def test_a_key_that_moves_on_after_a_dead_letter_is_an_opportunity_to_see_it_sta
     ("came", "opportunities"),
     [("2,3,4", 3), ("1,2,3,4", 3), ("2,4", 1), ("3,4", 1), ("2,3,2,3,4", 4), ("2,3,4,2,3,4", 3)],
 )
-def test_each_message_that_a_seek_certainly_brings_back_is_an_opportunity(came: str, opportunities: int) -> None:
+def test_each_message_that_a_seek_provably_brings_back_is_an_opportunity(came: str, opportunities: int) -> None:
     before = "P1,2,3,4 A<1,2,3,4@1 A ack 1,2,3,4@1.5 close A@19"
     assert count("opportunities_seek", f"{before} seek 5/0.05@20 open B of client B@26 B<{came}@27") == opportunities
     assert count("opportunities_seek", f"{before} seek 5@20 open B of client B@26 B<{came}@27") == 0
@@ -238,7 +238,7 @@ def test_sessions_beside_each_other_are_counted() -> None:
     assert count("pulls_concurrent", f"{PULLED} pull c@0.7 a<1@1", **PULL) == 2
 
 
-def test_what_was_confirmed_before_a_subscription_showed_itself_is_owed_to_it() -> None:
+def test_what_was_confirmed_before_a_subscription_showed_itself_is_pending_there() -> None:
     found, _ = verified(rules_of(), history("P1,2 A<2@1"), ())
     assert [one.kind for one in found] == [Kind.ORDER_GAP]
 

@@ -48,7 +48,7 @@ def test_after_a_failed_request(one: Case) -> None:
         case("its deadline may have passed", "P1,2 r1<1@1 r2<1@58", "I:PUSH_OVERLAP", mode=PUSH),
         case("the answer comes after its deadline, and the repetition", "P1,2 r1<1@1 r2<1@63 r2 ack 1@63.1 r1 ack 1@70 r3<2@90", "I:PUSH_OVERLAP@63", mode=PUSH),
         case("the answer comes after its deadline, before the repetition", "P1,2 r1<1@1 r1 ack 1@64 r2<1@65 r2 ack 1@65.1 r3<2@90", "I:PUSH_OVERLAP@65", mode=PUSH),
-        case("its deadline has certainly passed", "P1,2 r1<1@1 r2<1@67 r2 ack 1@67.1 r3<2@90", mode=PUSH),
+        case("its deadline has provably passed", "P1,2 r1<1@1 r2<1@67 r2 ack 1@67.1 r3<2@90", mode=PUSH),
         case("passed over after its deadline", "P1,2,3 r1<1@1 r1 ack 1@1.1 r2<2@20 r2 ack 2@20.1 r3<1@40 r4<3@110", "V:REDELIVERY_SKIP", mode=PUSH),
     ],
 )  # fmt: skip

@@ -56,14 +56,14 @@ def test_no_skip(one: Case) -> None:
 @pytest.mark.parametrize(
     "one",
     [
-        case("its own last is certainly followed by another's rewind", f"{ACKED} B<1@20 B ack 1@20.1 A<4@40", "V:REDELIVERY_SKIP"),
+        case("its own last is provably followed by another's rewind", f"{ACKED} B<1@20 B ack 1@20.1 A<4@40", "V:REDELIVERY_SKIP"),
         case("the rewind may be later than its own last", f"{ACKED} B<1@6 B ack 1@6.1 A<4@8", "I:AFFINITY_SPLIT"),
         case("the rewind is Delta later than its own last", "P1,2,3,4 A<1,2,3@1 A ack 1,2,3@1.4 B<1@6.2 B ack 1@6.3 A<4@11.3", "V:REDELIVERY_SKIP I:AFFINITY_SPLIT"),
-        case("the other's last certainly came before", f"{ACKED} B<4@20 B ack 4@20.1 B<1@20.5 B ack 1@20.6 A<5@40", "V:REDELIVERY_SKIP"),
+        case("the other's last provably came before", f"{ACKED} B<4@20 B ack 4@20.1 B<1@20.5 B ack 1@20.6 A<5@40", "V:REDELIVERY_SKIP"),
         case("the other's earlier one may have come last", f"{ACKED} B<4@20 B ack 4@20.1 B<1@20.5 B ack 1@20.6 A<5@22", "I:AFFINITY_SPLIT"),
         case("only two seconds of delay: then it cannot", f"{ACKED} B<4@20 B ack 4@20.1 B<1@20.5 B ack 1@20.6 A<5@22.6", "V:REDELIVERY_SKIP I:AFFINITY_SPLIT", delivery_delay_max_s=2),
         case("unless clocks differ", f"{ACKED} B<4@20 B ack 4@20.1 B<1@20.5 B ack 1@20.6 A<5@22.6", "I:AFFINITY_SPLIT", delivery_delay_max_s=2, clock_error_s=1),
-        case("a third session's last certainly came before", f"{ACKED} B<4@20 B ack 4@20.1 C<1@40 C ack 1@40.1 A<5@60", "V:REDELIVERY_SKIP"),
+        case("a third session's last provably came before", f"{ACKED} B<4@20 B ack 4@20.1 C<1@40 C ack 1@40.1 A<5@60", "V:REDELIVERY_SKIP"),
         case("nothing was sent before the stream opened", f"{ACKED} B<4@20 B ack 4@20.1 B<1@20.5 B ack 1@20.6 open C of client C@20.7 C<5@22", "V:REDELIVERY_SKIP I:AFFINITY_SPLIT"),
         case("nothing was sent before it was published", "P1,2,3,4 A<1,2,3@1 A ack 1,2,3@1.4 B<4@20 B ack 4@20.1 B<1@20.5 B ack 1@20.6 P5@20.7 ok5=m5@20.8 A<5@22", "V:REDELIVERY_SKIP I:AFFINITY_SPLIT"),
     ],
@@ -181,7 +181,7 @@ def one_message_each(streams: int) -> list[Event]:
 @pytest.mark.parametrize(
     ("opened_t", "rewound_t", "expected"),
     [(83.3, 84.5, set()), (84.1, 84.5, {"V:REDELIVERY_SKIP"}), (83.3, 100.0, {"V:REDELIVERY_SKIP"})],
-    ids=["perhaps sent before", "sent on a stream that was opened after", "certainly sent after"],
+    ids=["perhaps sent before", "sent on a stream that was opened after", "provably sent after"],
 )
 def test_streams_that_are_no_longer_remembered_still_came_before(opened_t: float, rewound_t: float, expected: set[str]) -> None:
     """All streams are forgotten at once when the last one opens; what they delivered is still what it follows."""

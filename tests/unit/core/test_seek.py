@@ -13,7 +13,7 @@ from prober.core.rules import Rules
 from prober.core.subscription import FILTER_CHANGE, SEEK
 from prober.core.verifier import Verifier
 from tests.notation import history
-from tests.unit.core.cases import PULL, PUSH, Case, across, case, observe, only, owed, words
+from tests.unit.core.cases import PULL, PUSH, Case, across, case, observe, only, pending, words
 from tests.verification import verify
 
 FOUR = "P1,2,3,4 A<1,2,3,4@1 A ack 1,2,3,4@1.5"
@@ -47,11 +47,11 @@ THREE = "P1,2,3,4,5 A<1,2,3@1"
         case("a split while it settles", "P1,2,3,4 A<1,2@1 seek 60@2 A<3@3 B<4@9", "I:AFFINITY_SPLIT"),
         case("an inversion of what was published before", "P1@0 P2@0 ok1=m1@0.1 ok2=m2@0.1 seek 5@0.5 A<2@10 A<1@10.1", "I:ORDER_GAP"),
         case("an inversion in real time of what was published before", "P1@0 ok1=b1@0.05 P2@0.1 ok2=b2@0.15 seek 5@0.5 A<a2(2)@10 A<b1(1)@10.1", "I:ORDER_GAP"),
-        case("nothing is owed of what was before", f"{THREE} seek 5@2 end @500"),
-        case("what is published since is owed", f"{THREE} seek 5@2 P6@10 ok6=m6@10.1 end @500", "L:STUCK"),
+        case("nothing is pending of what was before", f"{THREE} seek 5@2 end @500"),
+        case("what is published since is pending", f"{THREE} seek 5@2 P6@10 ok6=m6@10.1 end @500", "L:STUCK"),
         case("a hole of before is no loss any more", "P1,2,3 A<1@1 A<3@1.1 A ack 1,3@1.2 seek 10@5 end @500", "V:ORDER_GAP"),
-        case("what is received while it settles is not owed again", f"{THREE} seek 60@2 A<1@10 end @500"),
-        case("a run over what was passed over is not owed", "P1,2,3 A<1,2,3@1 A ack 1,2,3@1.4 seek 5@2 A<2@10 A<1@11 A ack 1,2@12 end @500"),
+        case("what is received while it settles is not pending again", f"{THREE} seek 60@2 A<1@10 end @500"),
+        case("a run over what was passed over is not pending", "P1,2,3 A<1,2,3@1 A ack 1,2,3@1.4 seek 5@2 A<2@10 A<1@11 A ack 1,2@12 end @500"),
         case("a late copy of what was delivered before", "P1,2,3 A<1,2@1 seek 5@2 B<1@12 A<3@12.5"),
         case("what may have been sent while it settled is not pending", "P1,2 A<1,2@1 A ack 1@1.4 seek 5@10 A<2@16 end @500"),
         case("what was sent when it had settled is pending", "P1,2 A<1,2@1 A ack 1@1.4 seek 5@10 A<2@21 end @500", "L:UNACKED_STALL@206"),
@@ -133,7 +133,7 @@ SOUGHT_BACK = "P1,2 A<1,2@1 A ack 1,2@2 seek 60/0@100"
         case("received before the record", "P2 A<1@1 A ack 1@2 A<2@3 A ack 2@4 seek 60/0@100 A<1,2@170 A nack 1@171 A ack 2@171.1 end @900"),
     ],
 )  # fmt: skip
-def test_what_a_seek_brought_back_is_owed_like_anything_else(one: Case) -> None:
+def test_what_a_seek_brought_back_is_pending_like_anything_else(one: Case) -> None:
     """Until it is acknowledged once more."""
     one.check()
 
@@ -149,7 +149,7 @@ def test_a_hole_in_what_a_seek_brings_back_names_that_and_the_seek() -> None:
     [
         case("what is missing may be in the hole", "P1,2,3,4 A<1@1 hole @5 A<4@11", "I:ORDER_GAP"),
         case("what was held may be settled in the hole", "P1,2,3 A<1,2@1 hole @5 B<3@11"),
-        case("what was owed may have come in the hole", "P1,2 A<1,2@1 hole @5 open A of client A@6 end @500"),
+        case("what was pending may have come in the hole", "P1,2 A<1,2@1 hole @5 open A of client A@6 end @500"),
         case("what was sent in the hole is not known", "P1,2,3,4 A<1,2,3@1 hole @5 A<1@11 A<3@11.1", "I:REDELIVERY_SKIP"),
         case("an unknown outcome from before", "P1,2 A<1,2@1 P3@2 hole @5 P4@11 ok4=m4@11.1 ok3=m3@11.2 A<4@12 A<3@12.1", "I:ORDER_GAP"),
         case("nothing is reported until a baseline is known", "P1 A<1@1 A ack 1@1.1 hole @5 open A of client A@6 P3@11 ok3=m3@11.1 end @500"),
@@ -192,9 +192,9 @@ GOES_ON = "P3@10 ok3=m3@10.1"
         (f"{HOLED} P1[e2]@10 ok1=n1@10.1 A2<n1(1)@11 A2 ack 1@11.1 {GOES_ON.replace('10', '12')} end @7200", True),
     ],
 )  # fmt: skip
-def test_what_is_published_when_a_hole_has_settled_is_owed(line: str, expected: bool) -> None:
+def test_what_is_published_when_a_hole_has_settled_is_pending(line: str, expected: bool) -> None:
     """What was published before is not known."""
-    assert owed(line, delivery_deadline_s=inf) is expected
+    assert pending(line, delivery_deadline_s=inf) is expected
 
 
 @pytest.mark.parametrize(
@@ -212,8 +212,8 @@ def test_deadlines_after_a_hole(one: Case) -> None:
     one.check()
 
 
-def test_it_is_owed_until_it_is_older_than_the_retention() -> None:
-    assert not owed(f"{HOLED} {GOES_ON} end @7200", message_retention_s=7000, delivery_deadline_s=inf)
+def test_it_is_pending_until_it_is_older_than_the_retention() -> None:
+    assert not pending(f"{HOLED} {GOES_ON} end @7200", message_retention_s=7000, delivery_deadline_s=inf)
 
 
 def test_why_it_is_in_doubt() -> None:
@@ -222,10 +222,10 @@ def test_why_it_is_in_doubt() -> None:
     assert only(f"{THREE} seek 60@2 A<1@10 A<3@10.1", "REDELIVERY_SKIP").doubt == GRACE.format(SEEK)
 
 
-def test_a_drained_record_after_a_purge_owes_nothing() -> None:
+def test_a_drained_record_after_a_purge_has_nothing_pending() -> None:
     verifier = Verifier(Rules())
     observe(verifier, history("P1,2,3 A<1@1 A ack 1@1.2 seek 10@5 end @500"))
-    assert not verifier.owed
+    assert not verifier.pending
 
 
 def test_a_key_that_appears_while_a_seek_settles_is_excused_as_well() -> None:

@@ -97,7 +97,7 @@ def test_legal(line: str, expected: list[str], rules: dict[str, Any]) -> None:
         case("a second holder", "A<1,2@1 A ack 1@1.4 B<3@2", "V:AFFINITY_SPLIT@2", **SECONDS),
         case("a second batch", "pull a@0.5 a<1@1 pull b@1.5 b<2@2", "V:PULL_OVERLAP@2", **SECONDS, mode="pull"),
         case("after a confirmed acknowledgement", "A<1@1 A ack 1@1.2 A ackOK 1@1.3 A<1@30", "V:EOD_REDELIVERY_AFTER_ACK@30", **SECONDS, exactly_once=True),
-        case("nothing is owed", "A<1@1 A ack 1@1.1 A<5@2 A ack 5@2.1 end @500", "", **SECONDS),
+        case("nothing is pending", "A<1@1 A ack 1@1.1 A<5@2 A ack 5@2.1 end @500", "", **SECONDS),
         case("of no other broker", "A<1~1@1 A<2~2@1.1 A<3~3@1.2 A<1~1@1.3 A<4~4@1.4 A ack 1,2,3,4@1.5 end @500", "", redelivery_promised=False),
     ],
 )  # fmt: skip

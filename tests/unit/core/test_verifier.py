@@ -1,4 +1,4 @@
-"""The checker as a whole: numbers, time, routing, counters, and what is still owed."""
+"""The checker as a whole: numbers, time, routing, counters, and what is still pending."""
 
 # ruff: noqa: E501 - a case is one line
 
@@ -32,7 +32,7 @@ def test_witnesses_ascend_and_are_not_too_many() -> None:
 def test_nothing_is_said_of_nothing() -> None:
     verifier = Verifier(Rules())
     assert list(verifier.finish()) == []
-    assert not verifier.owed
+    assert not verifier.pending
 
 
 def test_findings_are_returned_by_the_event_that_decides_them_and_once() -> None:
@@ -71,7 +71,7 @@ def test_rules_by_subscription() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "owed"),
+    ("line", "pending"),
     [
         ("P1,2 A<1,2@1 A ack 1,2@1.2 end @2", False),
         ("P1,2 A<1@1 A ack 1@1.2 end @2", True),
@@ -84,22 +84,22 @@ def test_rules_by_subscription() -> None:
         ("end @2", False),
     ],
 )
-def test_what_is_still_owed(line: str, owed: bool) -> None:
+def test_what_is_still_pending(line: str, pending: bool) -> None:
     verifier = Verifier(Rules(), subscriptions=("s",))
     observe(verifier, history(line))
-    assert verifier.owed is owed
+    assert verifier.pending is pending
 
 
-def test_a_subscription_that_never_showed_itself_is_not_owed_beside_one_that_did() -> None:
+def test_a_subscription_that_never_showed_itself_is_not_pending_beside_one_that_did() -> None:
     verifier = Verifier(Rules(), subscriptions=("s", "silent"))
     observe(verifier, history("P1 A<1@1 A ack 1@1.1 end @2"))
-    assert not verifier.owed
+    assert not verifier.pending
 
 
-def test_an_unacknowledged_message_is_not_owed_where_that_is_not_verified() -> None:
+def test_an_unacknowledged_message_is_not_pending_where_that_is_not_verified() -> None:
     verifier = Verifier(Rules(unacked_deadline_s=inf))
     observe(verifier, history("P1 A<1@1 end @2"))
-    assert not verifier.owed
+    assert not verifier.pending
 
 
 def test_what_is_due_is_decided_before_the_first_later_event() -> None:
@@ -188,7 +188,7 @@ def test_a_window_must_hold_something() -> None:
         Rules(window=0)
 
 
-def test_a_subscription_that_shows_itself_late_is_owed_what_was_published_before() -> None:
+def test_a_subscription_that_shows_itself_late_waits_for_what_was_published_before() -> None:
     """With a strict baseline it existed before the first publish, whenever its first session is recorded."""
     events: list[Event] = [event for event in history("P1,2 end @500") if not isinstance(event, Opened)]
     events.insert(-1, Opened(1.0, "late", "L", "L"))

@@ -49,8 +49,8 @@ SIX = "P1,2,3,4,5,6 A<1,2,3,4,5,6@1 A ack 1,2,3,4,5,6@1.6"
         case("another attempt is open", "P1@0 P1'gen1@0.1 ok'gen1=m1@0.2 P2,3,4,5,6 A<1,2,3,4,5,6@1 A<1,2,3,4,5,6@9", **SMALL),
         case("late, republished and not yet confirmed", "P1@0 info1@0.1 P2,3,4,5,6 A<2,3,4,5,6@1 A ack 2,3,4,5,6@1.6 P1'gen1@2 A<m1(1)@2.1 A ack 1@2.15 ok'gen1=m1@2.2 end @500", **SMALL),
         case("late, and never came", "P1@0 info1@0.1 P2,3,4,5,6 A<2,3,4,5,6@1 A ack 2,3,4,5,6@1.6 P1'gen1@2 ok'gen1=m1@2.2 end @500", "L:STUCK", **SMALL),
-        case("nothing is owed to what is beyond", "P1,2,3,4 A<1,2,3,4@1 A ack 3,4@1.6 end @500", **SMALL),
-        case("a holder of what is beyond holds nothing for certain", "P1,2,3,4,5 A<1,2,3@1 A ack 3@1.4 B<4@8", "I:AFFINITY_SPLIT", window=1),
+        case("nothing is pending beyond", "P1,2,3,4 A<1,2,3,4@1 A ack 3,4@1.6 end @500", **SMALL),
+        case("a holder of what is beyond holds nothing provably", "P1,2,3,4,5 A<1,2,3@1 A ack 3@1.4 B<4@8", "I:AFFINITY_SPLIT", window=1),
     ],
 )  # fmt: skip
 def test_a_small_window(one: Case) -> None:

@@ -39,7 +39,7 @@ def passing(look: Callable[[Patience], Coroutine[None, None, Result]]) -> Result
         loop.close()
 
 
-def test_what_comes_passes_with_its_seconds_since_the_fault_struck() -> None:
+def test_what_comes_passes_with_its_seconds_since_the_fault_was_injected() -> None:
     step = passing(lambda patience: came(RULE, Reported(lambda t: t >= 7.0), "drop", patience, -3.0))
     assert (step.verdict, step.took_s, step.note) == (Verdict.PASS, 10.0, "")
 

@@ -116,10 +116,10 @@ from tests.unit.embedded.notation import SUBSCRIPTION, TOPIC, Play, faulty, name
 def test_what_a_fault_does(fault: str, script: str, out: str) -> None:
     play, faults = faulty(fault)
     assert play(script) == out
-    struck = faults.ledger.counts[fault.partition(":")[0]]
+    injected = faults.ledger.counts[fault.partition(":")[0]]
     honest = Play()
     honest(script)
-    assert (play.transcript == honest.transcript) == (struck == 0), f"the ledger says {struck}"
+    assert (play.transcript == honest.transcript) == (injected == 0), f"the ledger says {injected}"
 
 
 @pytest.mark.parametrize(
@@ -282,15 +282,15 @@ def test_what_is_silenced_is_heard_when_the_fault_is_taken_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("exactly_once", "out", "struck"),
+    ("exactly_once", "out", "injected"),
     [(True, "A<k1 B<j1 B<j1", {"break_stalls_keys": 1}), (False, "A<k1 B<k1 B<j1 B<k2 B<k1,k2,j1", {})],
 )
 def test_a_broken_stream_silences_its_keys_with_exactly_once_delivery(
-    *, exactly_once: bool, out: str, struck: dict[str, int]
+    *, exactly_once: bool, out: str, injected: dict[str, int]
 ) -> None:
     play, faults = faulty("break_stalls_keys:key=k", settings=ordered(enable_exactly_once_delivery=exactly_once))
     assert play("open:A +k:1 close:A open:B @1 +j:1 @1.5 +k:2 @30") == out
-    assert faults.ledger.counts == struck
+    assert faults.ledger.counts == injected
 
 
 def test_a_backoff_that_is_ignored() -> None:

@@ -56,14 +56,14 @@ def test_an_excerpt_holds_one_key_and_what_concerns_all() -> None:
 
 
 def test_an_excerpt_holds_what_happened_to_the_key_on_other_subscriptions() -> None:
-    """What one subscription is owed can depend on what was delivered before it showed itself."""
+    """What is pending on one subscription can depend on what was delivered before it showed itself."""
     events = history("A<1@1") + history("B<1@1", subscription="s2")
     (excerpt,) = collect(lambda: events, [made(1, after=100)])
     assert [event for _, event in excerpt.events()] == events
 
 
 def test_a_subscription_that_shows_itself_late_is_verified_as_it_was() -> None:
-    """It is owed what is not delivered elsewhere by then; known from the start, it would be owed everything."""
+    """Pending there is what was not delivered elsewhere by then; known from the start, everything would be pending there."""
     events = history("P1,2,3 A<1@1 A<3@2") + history("B<3@3 end @500", subscription="s2")
     header = TraceHeader("s", "k")
     found = [one for one in verify_trace("f", header, events).findings if one.finding.subscription == "s2"]

@@ -173,7 +173,7 @@ def test_no_legal_export_fails(
             log += [earlier for earlier in (number - 1, number) if earlier]
     files: dict[int, list[ExportedMessage]] = {}
     position = reached = 0
-    for back, length, file in [*steps, (0, len(log), 0)]:  # at last everything that is owed is delivered
+    for back, length, file in [*steps, (0, len(log), 0)]:  # at last everything that is pending is delivered
         position = max(0, position - back)
         for place in range(position, min(position + length, len(log))):
             rows = files.setdefault(file, [])

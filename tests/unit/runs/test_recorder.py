@@ -70,7 +70,7 @@ def test_what_is_on_hold_when_a_run_is_cut_off_stays_so(recording: Recording, cl
     """Message 1 may be on its way on the other stream of the same client."""
     record(recording, clock, OVERTAKEN + end)
     assert list(recording.finish()) == []
-    assert recording.verifier.owed
+    assert recording.verifier.pending
 
 
 def test_what_is_on_hold_when_deliveries_were_waited_for_is_settled(recording: Recording, clock: Clock) -> None:
@@ -115,7 +115,7 @@ def test_what_comes_while_the_target_is_silent_is_not_verified(
 
 
 def test_a_beat_notices_that_the_target_is_silent(recording: Recording, clock: Clock) -> None:
-    """Otherwise a run would wait for what the target owes until the end."""
+    """Otherwise a run would wait for messages that the target has not delivered until the end."""
     recording.note_answer()
     while clock.t < LIVENESS_CHECK_S + ANSWER_MAX_S:
         assert not recording.verifier.stopped_because

@@ -225,7 +225,7 @@ def test_what_nobody_reads_is_made_before_the_first_one_and_neither_verified_nor
         (RENEWED_AT_LATEST_S + 1, False, "P1 A<1@1", True),
     ],
 )
-def test_an_old_place_is_left_when_nothing_is_owed_there(age_s: float, passed: bool, line: str, moves: bool) -> None:
+def test_an_old_place_is_left_when_nothing_is_pending_there(age_s: float, passed: bool, line: str, moves: bool) -> None:
     world = World()
     old = world.provisioner.resources
     world.now += age_s
@@ -238,7 +238,7 @@ def test_an_old_place_is_left_when_nothing_is_owed_there(age_s: float, passed: b
 
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("line", ["P1 A<1@1", "P1 A<1@1 A ack 1@2"])
-def test_what_is_owed_by_push_does_not_wait_for_the_next_run(mode: Mode, line: str) -> None:
+def test_what_is_pending_by_push_does_not_wait_for_the_next_run(mode: Mode, line: str) -> None:
     """The service tries a push again less and less often, since nobody takes it between two runs."""
     world = World(SubscriptionPlan(mode=mode))
     old = world.provisioner.resources

@@ -50,18 +50,18 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_a_message_is_owed_on_each_subscription() -> None:
+def test_a_message_is_pending_on_each_subscription() -> None:
     async def act(context: ProbeContext, _workload: Workload) -> None:
         await context.publish("key-0", 3)
         receives(context, "", 3)
         receives(context, "second", 1)
-        owed.extend(place.backlogs.items())
+        pending.extend(place.backlogs.items())
         raise BrokerError("that is enough")
 
-    owed: list[tuple[str, Backlog]] = []
+    pending: list[tuple[str, Backlog]] = []
     place = Provisioner(TARGET, "test", (SubscriptionPlan(), SubscriptionPlan("second")), lasting=True)
     result = run_of(act, place=place)
-    assert [(name, backlog.undelivered) for name, backlog in owed] == [("okp-test", 0), ("okp-test-second", 2)]
+    assert [(name, backlog.undelivered) for name, backlog in pending] == [("okp-test", 0), ("okp-test-second", 2)]
     assert result.checks[Indicator.COMPLETENESS] == SliCounts(good=4, undecided=2)
 
 

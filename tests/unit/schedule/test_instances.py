@@ -108,7 +108,7 @@ def test_through_a_client_library_delays_are_unbounded() -> None:
 
 @pytest.mark.parametrize("probe", [ProbeName(name) for name in PROBES])
 def test_a_run_waits_until_every_deadline_has_passed(probe: ProbeName) -> None:
-    """By pull and push one begins only when the response that holds the key is certainly over."""
+    """By pull and push one begins only when the response that holds the key is provably over."""
     (settings,) = load(None, {}).targets
     instance = PlannedInstance(settings, probe, settings.probes[probe], Vantage.WIRE)
     target = instance.at(LOCAL)

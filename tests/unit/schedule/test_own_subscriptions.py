@@ -50,12 +50,12 @@ class Cloud:
 class World:
     """Two own subscriptions beside the embedded server, whose oldest message is so old, in seconds."""
 
-    def __init__(self, owed: float = 0.0) -> None:
+    def __init__(self, pending: float = 0.0) -> None:
         environ = {f"ORDERING_PROBER_MONITORING__SUBSCRIPTIONS__{at}__NAME": name for at, name in enumerate((MINE, OTHER))}
         self.reported: tuple[OwnSubscriptionStatus, ...] = ()
         self.metrics = Metrics()
         self.own = OwnSubscriptions(
-            load(None, environ), lambda series: {"s": Backlog(owed)}, lambda target: None, self.metrics, self._hear
+            load(None, environ), lambda series: {"s": Backlog(pending)}, lambda target: None, self.metrics, self._hear
         )
 
     def _hear(self, reported: tuple[OwnSubscriptionStatus, ...]) -> None:

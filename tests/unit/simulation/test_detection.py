@@ -17,7 +17,7 @@ PROBES = defaults().targets[0].probes
 
 
 def note(
-    struck: str = "",
+    injected: str = "",
     found: Mapping[str, float] | None = None,
     *,
     clean: bool = False,
@@ -32,8 +32,8 @@ def note(
         events=10,
         verified=verified,
         clean=clean,
-        struck=Counter({struck: 1} if struck else {}),
-        struck_t=1.0 if struck else None,
+        injected=Counter({injected: 1} if injected else {}),
+        injected_t=1.0 if injected else None,
         found=dict(found or {}),
         alarms={"arrival order": 2, "Google's prober": 0},
         proofs=["a proof"] if found else [],
@@ -48,7 +48,7 @@ def total(*notes: RunNote, fault: str = "drop", faults: tuple[str, ...] = ()) ->
     return Detection.of([Simulated(plan(fault), notes, faults)])
 
 
-def test_what_struck_and_was_found_counts_with_its_time() -> None:
+def test_what_was_injected_and_found_counts_with_its_time() -> None:
     detection = total(note("drop", {"ORDER_GAP": 3.5, "PHANTOM": 2.0}), note("drop", {"ORDER_GAP": 2.5}))
     cell = detection.cells["drop"]["ordering"]
     assert (cell.observable, cell.found, cell.median_after_s) == (2, 2, 1.5)
@@ -78,7 +78,7 @@ def test_the_best_probe_decides() -> None:
     assert detection.is_as_expected
 
 
-def test_too_few_are_not_certainly_too_rarely() -> None:
+def test_too_few_are_not_provably_too_rarely() -> None:
     assert total(*[note("drop", {"ORDER_GAP": 2.0})] * 3, note("drop")).is_as_expected
     assert total(note("drop")).is_as_expected
     assert not total(*[note("drop", {"ORDER_GAP": 2.0})] * 6, *[note("drop")] * 3).is_as_expected
@@ -105,7 +105,7 @@ def test_who_is_accused_of_nothing_that_happened_is_accused_in_vain() -> None:
     assert not detection.is_as_expected
 
 
-def test_what_struck_before_explains_what_is_found_later() -> None:
+def test_what_was_injected_before_explains_what_is_found_later() -> None:
     assert total(note(found={"STUCK": 9.0}, clean=False)).is_as_expected
 
 

@@ -29,7 +29,7 @@ def saw(
     mode: Mode = Mode.STREAMING,
     delay_s: float = 2.0,
 ) -> bool:
-    """Whether it was seen that a fault struck a message, of a service whose deliveries take `delay_s` at most, and leases 10 s."""
+    """Whether the injection into a message was observed; deliveries of the service take `delay_s` at most, leases 10 s."""
     witnesses = Witnesses(
         {HERE: Rules(delivery_delay_max_s=delay_s, ack_deadline_s=10.0, close_detection_max_s=3.0, mode=mode)}, "e"
     )
@@ -107,7 +107,7 @@ def test_what_was_under_way_when_a_redelivery_began_is_before_it(fault: str) -> 
     assert saw(fault, "m1", *begin)
 
 
-def test_a_key_that_fell_silent_is_missed_by_what_is_owed() -> None:
+def test_a_key_that_fell_silent_is_missed_by_what_is_pending() -> None:
     done = (got(1, "A", 1), got(1, "A", 2), acked(1.1, "A", 2), got(2, "B", 1), acked(2.1, "B", 1))
     assert not saw("stall_run", "m1", *done)
     assert saw("stall_run", "m1", *done[:-1])

@@ -56,7 +56,7 @@ def test_every_probe_passes_in_calm_weather(probe: str) -> None:
 def test_what_is_wrong_is_found() -> None:
     simulated = simulate(plan("limits", faults=(Fault("hole", 0.2, seed=3),)))
     (note,) = simulated.notes
-    assert note.struck["hole"] > 0
+    assert note.injected["hole"] > 0
     assert note.caught("hole")
     assert not note.is_false_alarm
 
@@ -75,7 +75,7 @@ def test_a_service_that_falls_silent_is_found(probe: str, start: float) -> None:
 def test_answers_that_are_lost_are_no_silence(seed: int) -> None:
     fault = Fault("lost_pull_answer", count=3, seed=seed)
     note = simulate(replace(plan("pull", faults=(fault,), hours=HOURS_OF_A_STALL), seed=seed)).notes[0]
-    assert note.struck["lost_pull_answer"] == 3
+    assert note.injected["lost_pull_answer"] == 3
     assert (note.verdict, note.reason) == (Verdict.PASS, "")
 
 
@@ -130,15 +130,15 @@ SEEN = (
 """Each was found too seldom once: by what was said on a stream that was over, under another name, not waited for, or excused by pulls that
 were given up again and again."""
 UNSEEN = (("forget_holds", 10), ("split_holder", 11), ("never_redeliver", 9))
-"""Each struck in a run where nothing on record tells it from what is allowed."""
+"""Each was injected in a run where nothing on record distinguishes it from what is allowed."""
 
 
 @pytest.mark.parametrize(("fault", "seed"), [*SEEN, *UNSEEN])
 def test_what_could_be_seen_is_found(fault: str, seed: int) -> None:
     simulated = simulate(planned(seed, HOURS_DEFAULT, DEFAULTS, (fault,)))
-    struck = [note for note in simulated.notes if fault in observable_in(note)]
-    assert all(note.caught(fault) for note in struck)
-    assert struck or (fault, seed) in UNSEEN
+    injected = [note for note in simulated.notes if fault in observable_in(note)]
+    assert all(note.caught(fault) for note in injected)
+    assert injected or (fault, seed) in UNSEEN
     assert (fault, seed) in SEEN or any(note.unseen[fault] for note in simulated.notes)
 
 

@@ -111,18 +111,18 @@ def test_a_page_that_failed_is_made_again(renderings: Renderings, monkeypatch: p
     run(scenario())
 
 
-def test_what_is_owed_is_asked_on_the_loop_alone(renderings: Renderings) -> None:
+def test_what_is_pending_is_asked_on_the_loop_alone(renderings: Renderings) -> None:
     """It changes there: a thread that went through it at the same time would meet mappings that change their size."""
     renderings.may_go_on.set()
     asked: list[int] = []
 
-    def owed() -> dict[str, Backlog]:
+    def pending() -> dict[str, Backlog]:
         asked.append(threading.get_ident())
         return {"s": Backlog(61.5, 5, 2)}
 
     async def scenario() -> None:
         metrics = Metrics()
-        metrics.watch(embedded(), ["t"], ["s"], owed)
+        metrics.watch(embedded(), ["t"], ["s"], pending)
         _, body = await Scrapes(metrics).page("")
         assert b'num_undelivered_messages{environment="test",region="local",subscription="s",target="embedded"} 5.0' in body
 

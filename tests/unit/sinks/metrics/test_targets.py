@@ -164,7 +164,7 @@ def test_targets_show_their_labels() -> None:
 # ---------------------------------------------------------------------------------------------------------------- backlog
 
 
-def test_what_is_owed_is_asked_for_at_each_scrape() -> None:
+def test_what_is_pending_is_asked_for_at_each_scrape() -> None:
     clock = [0.0]
     metrics = Metrics()
     metrics.watch(embedded(), [], ["s", "idle"], lambda: {"s": Backlog(clock[0], 5, 2)})
@@ -187,7 +187,7 @@ def test_a_snapshot_that_fails_says_nothing_rather_than_that_all_is_well() -> No
     assert value(metrics, "publishes_total", outcome="confirmed") == 0  # the rest of the page is there
 
 
-def test_subscriptions_beyond_the_limit_are_owed_together() -> None:
+def test_subscriptions_beyond_the_limit_are_pending_together() -> None:
     metrics = Metrics()
     metrics.watch(embedded(), [], [], lambda: {f"s{number}": Backlog(float(number), 1, 1) for number in range(150)})
     assert value(metrics, "num_undelivered_messages", subscription="other") == 50
