@@ -52,7 +52,8 @@ KINDS = (
     (Kind.AFFINITY_MOVE, Status.INDETERMINATE),
 )
 SENTENCE = (
-    "Pub/Sub delivered message 4 to A right after message 2 and skipped message 3, which should have come again in between. " * 2
+    "Pub/Sub delivered message 4 to A right after message 2 and skipped message 3, which should have been redelivered in between. "
+    * 2
 )
 STATE = ProberState("prober-0", "1.0.0", NOON - 86_400.0 * DAYS, 1_000.0, 4_000)
 TRACE = (

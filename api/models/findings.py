@@ -37,7 +37,7 @@ Explanation = Annotated[
     str,
     Field(
         examples=[
-            "Pub/Sub delivered message 4 to A right after message 2 and skipped message 3, which should have come again in between."
+            "Pub/Sub delivered message 4 to A right after message 2 and skipped message 3, which should have been redelivered in between."
         ]
     ),
 ]

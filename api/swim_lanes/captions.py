@@ -63,8 +63,8 @@ def _few(missing: Absent) -> str:
     return str(missing.first) if missing.total == 1 else f"{missing.first} and {number(missing.total - 1)} more"
 
 
-def _did(missing: Absent) -> str:
-    return "they did" if missing.total > 1 else "it did"
+def _were(missing: Absent) -> str:
+    return "they were" if missing.total > 1 else "it was"
 
 
 def _order_gap(text: Wording) -> Caption:
@@ -92,7 +92,7 @@ def _skip(text: Wording) -> Caption:
     after = text.one("after") if text.facts["after"] else ""
     skipped, seq = capital(text.several("skipped", "skipped_count")), text.one()
     between = f"between {after} and {seq}" if after else f"before {seq}"
-    return Caption(f"{skipped} should have come again {between}; {_did(missing)} not.", f"skips {_few(missing)}")
+    return Caption(f"{skipped} should have been redelivered {between}; {_were(missing)} not.", f"skips {_few(missing)}")
 
 
 def _batch(text: Wording) -> Caption:
@@ -103,7 +103,7 @@ def _batch(text: Wording) -> Caption:
 
 
 def _past_nack(text: Wording) -> Caption:
-    sentence = f"{capital(text.one('nacked'))} had failed and should have come again next; {text.one()} came instead."
+    sentence = f"{capital(text.one('nacked'))} had failed and should have been redelivered next; {text.one()} came instead."
     return Caption(sentence, f"past {text.facts['nacked']}")
 
 
@@ -122,8 +122,8 @@ def _stuck(text: Wording) -> Caption:
 
 
 def _unacked(text: Wording) -> Caption:
-    did, seqs = _did(_absent(Kind.UNACKED_STALL, text)), capital(text.several("seqs", "count"))
-    return Caption(f"{seqs} had never been acknowledged and should have come again; {did} not.", IN_VAIN)
+    were, seqs = _were(_absent(Kind.UNACKED_STALL, text)), capital(text.several("seqs", "count"))
+    return Caption(f"{seqs} had never been acknowledged and should have been redelivered; {were} not.", IN_VAIN)
 
 
 def _id_conflict(text: Wording) -> Caption:
@@ -179,7 +179,7 @@ CAPTIONS: Final[Mapping[Kind, Callable[[Wording], Caption]]] = {
     Kind.ID_CONFLICT: _id_conflict,
     Kind.FILTER_LEAK: lambda text: Caption(f"The filter should have kept {text.one()} back; it came.", "excluded by filter"),
     Kind.EOD_REDELIVERY_AFTER_ACK: lambda text: Caption(
-        f"After its acknowledgement was confirmed, {text.one()} should not have come again; it did.", "already acked"
+        f"After its acknowledgement was confirmed, {text.one()} should not have been redelivered; it was.", "already acked"
     ),
     Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: lambda text: Caption(
         f"While {text.holder('holder')} held {text.one()}, nobody should have got it again; it was delivered again.",

@@ -166,7 +166,7 @@ def _order_panels() -> tuple[Panel, ...]:
         ),
         _panel(
             "How far out of order a dead-letter topic is (dead_letter)",
-            "Of messages of a key that were refused together: those that arrived at the dead-letter topic reordered (RFC 4737). Order "
+            "Of messages of a key that were nacked together: those that arrived at the dead-letter topic reordered (RFC 4737). Order "
             "might not be kept there. The last run of each.",
             SHARE,
             Figure.DEAD_LETTERS_REORDERED,

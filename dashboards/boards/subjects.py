@@ -196,7 +196,7 @@ REDELIVERED: Final = CheckKind(
     "Incomplete redeliveries",
     Indicator.REDELIVERY,
     Guarantee.REDELIVERY,
-    "A message that comes again brings all later ones of its key along, acknowledged or not.",
+    "A redelivered message brings all later ones of its key along, acknowledged or not.",
 )
 AFFINITY: Final = CheckKind(
     "Affinity",

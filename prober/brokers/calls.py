@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Operation(StrEnum):
-    """What a call to a service is for. PULL is streaming pull too; ACKNOWLEDGE also refuses messages and modifies leases, in a call."""
+    """What a call to a service is for. PULL is streaming pull too; ACKNOWLEDGE also nacks messages and modifies leases, in a call."""
 
     PUBLISH = "publish"
     PULL = "pull"

@@ -32,7 +32,7 @@ _COUNTED: Final[Mapping[str, str]] = {
     "without_key": "without an ordering key",
     "redelivered": "delivered again",
     "published_more_than_once": "numbers published more than once",
-    "below_and_repeated": "below a later one that comes again",
+    "below_and_repeated": "below a later one that is there again",
     "published_out_of_number_order": "published in another order than numbered",
     "keys_in_several_files": "keys in several files",
 }

@@ -26,7 +26,9 @@ BESIDE: Final = "what is missing may have been sent on another stream of the sam
 UNSEEN_ATTEMPTS: Final = "streams broke or pulls were lost, so the dead-letter policy may have removed what is missing"
 GRACE: Final = "{} may explain it"
 FILTERED: Final = "the subscription has a filter, which may exclude what is missing"
-CONFIRMED_AHEAD: Final = "its acknowledgement was confirmed, and exactly-once delivery does not say whether it comes again in a run"
+CONFIRMED_AHEAD: Final = (
+    "its acknowledgement was confirmed, and exactly-once delivery does not say whether it is redelivered in a run"
+)
 EXPIRED: Final = "it may be older than the retention"
 ANSWERED: Final = "it was acknowledged before"
 ADOPTED: Final = "it may have been acknowledged before the record began"

@@ -66,7 +66,7 @@ class Flow:
             self._expire(one.t)
 
     def answered(self, record: Record, t: float) -> None:
-        """A message was acknowledged or refused: the service has applied that some time later."""
+        """A message was acknowledged or nacked: the service has applied that some time later."""
         held = self._outstanding.pop(record, None)
         if held is not None:
             self._settling.append((t + self._rules.ack_settled_s + self._rules.clock_error_s, held[1]))

@@ -126,7 +126,7 @@ class Holds:
         """The lease of a delivery was changed, which may have been acknowledged before."""
         self.touched_t = max(self.touched_t, one.t)
         record = one.record
-        again_t = self._came_again_elsewhere(one)
+        again_t = self._redelivered_elsewhere(one)
         over = min(one.session.closed_t, again_t) < inf if self._subscription.streaming else one.session not in self._latest
         if over or one not in (self.unacked.get(record), self.others.get(record)):
             span = self._span_of(one)
@@ -146,7 +146,7 @@ class Holds:
         span.extended_t = max(span.extended_t, until_t)
         self.touched_t = max(self.touched_t, t)
 
-    def _came_again_elsewhere(self, one: Delivery) -> float:
+    def _redelivered_elsewhere(self, one: Delivery) -> float:
         """When a redelivery on another session, at its position or below, can have ended its hold; infinite if none did."""
         later = (other for other in self._again if other.number > one.number and other.session is not one.session)
         return min((other.earliest_t for other in later if not other.position or other.position <= one.position), default=inf)

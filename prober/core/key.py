@@ -194,7 +194,7 @@ class KeyChecker:
 
     def _again(self, one: Delivery, lane: Lane) -> tuple[Lane | None, int]:
         self.counts.deliveries_redelivery += 1
-        lane.opportunities.came_again(one)
+        lane.opportunities.redelivered(one)
         position = lane.position_of(one)
         if position:
             integrity.verify_repetition(self, lane, one, position)

@@ -208,7 +208,7 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
         ),
         Kind.UNACKED_STALL: KindMeaning(
             Guarantee.LIVENESS,
-            "a message that was nacked, or whose lease ended, did not come again for `unacked_deadline_s`",
+            "a message that was nacked, or whose lease ended, was not redelivered for `unacked_deadline_s`",
             "A message that is not acknowledged must be delivered again.",
             _WAIT,
             ("ack_deadline_s", "unacked_deadline_s"),
@@ -227,15 +227,15 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
         Kind.FILTER_LEAK: KindMeaning(Guarantee.INTEGRITY, "the subscription's filter excludes the message", "", _PROVEN),
         Kind.EOD_REDELIVERY_AFTER_ACK: KindMeaning(
             Guarantee.INTEGRITY,
-            "exactly-once delivery: a message came again after its acknowledgement was confirmed",
+            "exactly-once delivery: a message was redelivered after its acknowledgement was confirmed",
             "With exactly-once delivery a confirmed acknowledgement is final.",
             _PROVEN,
             _DELAY,
         ),
         Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: KindMeaning(
             Guarantee.INTEGRITY,
-            "exactly-once delivery: a message came again while a subscriber provably still held it",
-            "With exactly-once delivery a message must not come again while it is outstanding.",
+            "exactly-once delivery: a message was redelivered while a subscriber provably still held it",
+            "With exactly-once delivery a message must not be redelivered while it is outstanding.",
             _PROVEN,
             _HOLD,
         ),

@@ -156,7 +156,7 @@ class Opportunities:
         if several or subscription.rules.exactly_once:
             self._may_have_gone_elsewhere(one, position, state)
 
-    def came_again(self, one: Delivery) -> None:
+    def redelivered(self, one: Delivery) -> None:
         """A message is delivered again."""
         last = one.older
         if last is not None and last.acked_t == last.nacked_t:

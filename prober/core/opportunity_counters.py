@@ -40,7 +40,7 @@ OPPORTUNITIES: Final[Mapping[str, str]] = MappingProxyType(
         "opportunities_divergence": "messages received on two subscriptions, each in a place of its own",
         "opportunities_overlap": "batches behind which more waited while another pull or push could have brought it",
         "opportunities_confirmed": "acknowledgements that were confirmed and had to be final",
-        "opportunities_outstanding": "deliveries while another message was held that must not come again",
+        "opportunities_outstanding": "deliveries while another message was held that must not be redelivered",
         "opportunities_dead_letter": "messages that went to the dead-letter topic and whose key had to move on",
         "opportunities_filter": "messages that the filter of a subscription had to keep back",
         "opportunities_seek": "messages that a seek had to bring back in order",

@@ -175,7 +175,7 @@ class Runs:
         if first:
             what = words_for(self._key, log.named(first))
             never = unacknowledged(self._key.subscription, what, log.invoked_t(first), inf)
-            return f"not acknowledged: {never}, so it has to come again"
+            return f"not acknowledged: {never}, so it has to be redelivered"
         return none_lost(self._key.rules, run.began_t, now)
 
     def _target(self, lane: Lane) -> int:

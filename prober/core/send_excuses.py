@@ -165,7 +165,7 @@ def _passed_not_lost(case: Passed) -> str:
         return f"not lost on its way: one pull response has the message before and the message after {case.what}"
     if not send.view.acked(case.position, send.by_t):
         never = unacknowledged(send.subscription, case.what, send.view.invoked_t(case.position), send.latest_t)
-        return f"not acknowledged: {never}, so it has to come again"
+        return f"not acknowledged: {never}, so it has to be redelivered"
     return none_lost(send.rules, case.before.earliest_t, send.latest_t)
 
 

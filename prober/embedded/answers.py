@@ -73,7 +73,7 @@ def _remember(queue: SubscriptionQueue, ack_id: str) -> None:
 
 
 def modify(queue: SubscriptionQueue, ack_ids: Sequence[str], seconds: int, now: float) -> dict[str, str]:
-    """Move deadlines to so many seconds from now; 0 refuses the messages. Raises INVALID_ARGUMENT like `acknowledge`."""
+    """Move deadlines to so many seconds from now; 0 nacks the messages. Raises INVALID_ARGUMENT like `acknowledge`."""
     resources.check_ack_deadline(seconds)
     found, failed = _find(queue, ack_ids, ())
     if seconds == 0:

@@ -111,7 +111,7 @@ class Behaviour:
         return None
 
     def redeliver(self, subscription: Subscription, entry: QueueEntry, now: float, *, expired: bool) -> Redelivery:
-        """A sent message was refused or its deadline passed."""
+        """A sent message was nacked or its deadline passed."""
         return HONEST_REDELIVERY
 
     def skips_backoff(self, subscription: str, entry: QueueEntry, now: float) -> bool:

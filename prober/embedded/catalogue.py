@@ -115,18 +115,18 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "lone_duplicate",
-        "A message that is outstanding comes again alone, and then the next one of its key as if it had not.",
+        "A message that is outstanding is redelivered alone, and then the next one of its key as if it had not been.",
         findings=("REDELIVERY_SKIP", "PULL_BATCH_ORDER", "REDELIVERY_STALL"),
         exactly_once=("EOD_REDELIVERY_WHILE_OUTSTANDING", "REDELIVERY_SKIP", "AFFINITY_SPLIT"),
     ),
     Description(
         "resume_past_unacked",
-        "After a stream is gone its keys go on behind what was outstanding on it, which never comes again.",
+        "After a stream is gone its keys go on behind what was outstanding on it, which is never redelivered.",
         findings=("UNACKED_STALL", "REDELIVERY_SKIP", "ORDER_GAP", "LOST_OVERTAKEN"),
     ),
     Description(
         "redeliver_after_confirmed_ack",
-        "With exactly-once delivery: 6 s after an acknowledgement was confirmed, the message and those behind it come again.",
+        "With exactly-once delivery: 6 s after an acknowledgement was confirmed, the message and those behind it are redelivered.",
         findings=("EOD_REDELIVERY_AFTER_ACK",),
     ),
     Description(
@@ -136,7 +136,7 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "never_redeliver",
-        "A message that was refused, or whose deadline passed, never comes again.",
+        "A message that was nacked, or whose deadline passed, is never redelivered.",
         findings=("UNACKED_STALL", "REDELIVERY_SKIP", "ORDER_GAP", "PULL_BATCH_ORDER", "PUSH_ADVANCE_PAST_NACK"),
     ),
     Description(
@@ -156,7 +156,7 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "push_past_failure",
-        "After the endpoint refused a message the next one of its key is pushed, and only then that one again.",
+        "After the endpoint failed a message the next one of its key is pushed, and only then that one again.",
         findings=("PUSH_ADVANCE_PAST_NACK",),
     ),
     Description(
@@ -304,13 +304,13 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "backoff_ignored",
-        "A message that was refused, or whose deadline passed, is redelivered without the wait of the retry policy.",
+        "A message that was nacked, or whose deadline passed, is redelivered without the wait of the retry policy.",
         benign=True,
         shows="backoff_early_ratio (redelivery)",
     ),
     Description(
         "lease_short",
-        "A message that is outstanding comes again after a tenth of its acknowledgement deadline.",
+        "A message that is outstanding is redelivered after a tenth of its acknowledgement deadline.",
         benign=True,
         exactly_once=("EOD_REDELIVERY_WHILE_OUTSTANDING",),
         shows="early_redeliveries_total, redeliveries",
@@ -330,7 +330,7 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "lost_tail",
-        "A redelivery is cut off by a break of its stream; what had been acknowledged before is lost, and does not come again.",
+        "A redelivery is cut off by a break of its stream; what had been acknowledged before is lost, and is not redelivered.",
         benign=True,
         shows="redeliveries, streams that break",
     ),

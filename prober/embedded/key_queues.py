@@ -39,7 +39,7 @@ class QueueEntry:
 
     settled   acknowledged, or taken out of the key queue for good.
     removed   taken out: dead-lettered, expired or lost. Skipped silently, also by a rewind.
-    failures  how often it was refused or its deadline passed.
+    failures  how often it was nacked or its deadline passed.
     ack_id    names the delivery that is outstanding; empty when none is.
     stream    the stream it is outstanding on; None for pull and push.
     sent_at, deadline  when the outstanding delivery was sent, and when its time is up.

@@ -65,7 +65,7 @@ class Delivery:
     """One message on its way to one subscriber.
 
     ack_id            answers exactly this delivery.
-    delivery_attempt  1 + how often it was refused or its deadline passed; 0 without a dead-letter policy (proto, ReceivedMessage).
+    delivery_attempt  1 + how often it was nacked or its deadline passed; 0 without a dead-letter policy (proto, ReceivedMessage).
     """
 
     message: Message

@@ -213,7 +213,7 @@ class State:
             raise errors.failed_ack_ids(failed)
 
     def modify_ack_deadline(self, subscription: str, ack_ids: Sequence[str], seconds: int, now: float) -> None:
-        """Unary change of deadlines; 0 refuses the messages. Errors as for `acknowledge`."""
+        """Unary change of deadlines; 0 nacks the messages. Errors as for `acknowledge`."""
         queue = self.registry.subscription(subscription)
         failed = answers.modify(queue, ack_ids, seconds, now)
         queue.active_at = now

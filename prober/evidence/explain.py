@@ -147,10 +147,10 @@ def _redelivery_skip(text: Wording) -> str:
         skipped = text.several("skipped", "skipped_count")
         return f"{sent} and skipped {skipped}, which the seek back at {text.at('sought_t')} restored and which should have come before it."
     if not text.facts["after"]:
-        return f"{sent} and skipped {text.several('skipped', 'skipped_count')}, which should have come again before it."
+        return f"{sent} and skipped {text.several('skipped', 'skipped_count')}, which should have been redelivered before it."
     after = text.one("after")
     skipped = text.several("skipped", "skipped_count")
-    return f"{sent} right after {after} and skipped {skipped}, which should have come again in between."
+    return f"{sent} right after {after} and skipped {skipped}, which should have been redelivered in between."
 
 
 def _pull_batch(text: Wording) -> str:
@@ -218,7 +218,7 @@ def _lost(text: Wording) -> str:
 def _run_stalled(text: Wording) -> str:
     if "sought_t" in text.facts:
         restored = f"A seek back at {text.at('sought_t')} restored {text.one('target')}, which had been delivered before"
-        return f"{restored}, but it did not come again, and the key stood still {text.wait()}."
+        return f"{restored}, but it was not redelivered, and the key stood still {text.wait()}."
     return (
         f"A redelivery began but did not reach {text.one('target')}, which had been delivered before, "
         f"and the key stood still {text.wait()}."
@@ -228,13 +228,13 @@ def _run_stalled(text: Wording) -> str:
 _BEGAN: Final = {
     "lease": "the lease was over at ",
     "stream": "the stream ended at ",
-    "redelivery": "an earlier message came again at ",
+    "redelivery": "an earlier message was redelivered at ",
 }
 
 
 def _unacked(text: Wording) -> str:
     seqs, began = text.several("seqs", "count"), _BEGAN.get(str(text.facts.get("since")), "")
-    return f"{capital(seqs)} {_were(seqs)} never acknowledged and had to come again, but did not {text.wait(began)}."
+    return f"{capital(seqs)} {_were(seqs)} never acknowledged and had to be redelivered, but {_were(seqs)} not {text.wait(began)}."
 
 
 def _were(messages: str) -> str:

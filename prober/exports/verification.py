@@ -222,7 +222,7 @@ class _Verifier:
                 "there are none." if earlier.published_s is None else "they are too close."
             )
         elif later.number is not None and following <= later.number:
-            doubt = "Nothing later of the key follows in the file, so that the first may still come again."
+            doubt = "Nothing later of the key follows in the file, so that the first may still be written again."
         status = Status.INDETERMINATE if doubt else Status.VIOLATION
         text = f"{later.source} has {_named(later)} in row {later.row} and {_named(earlier)} only in row {earlier.row}."
         tail = doubt or f"In a file the messages of a key must be in order. Assumed: {ASSUMED}."

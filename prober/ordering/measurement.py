@@ -3,7 +3,7 @@
 A *stream* is one epoch of one ordering key on one subscription, since only there one publisher counts 1, 2, 3, ... The subscriber
 does not matter: a key that moves between subscribers stays one stream, in the order in which the recorder saw it. Each stream
 goes through a `Resequencer` and a `ReorderMeter`, whose heads define every word here. This describes and never verifies: numbers come out
-of order for legal reasons too (a publisher that tried again, a refused message with all that follow it).
+of order for legal reasons too (a publisher that tried again, a nacked message with all that follow it).
 
 The first number of a stream is the lowest that was recorded as published by the time of its first delivery, and 1 if no publish was
 recorded. It is unknown, so that the first delivery is the beginning, where the subscription may have been made later than the epoch.

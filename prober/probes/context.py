@@ -308,7 +308,7 @@ class ProbeContext:
         self._record(Opened(self.now(), subscription, session.name, session.subscriber, invoked_t, *limits))
 
     def refused(self, subscription: str, session: BrokerSession, received: Received) -> None:
-        """A message was refused."""
+        """A message was nacked."""
         self._record(Nacked(self.now(), subscription, received.ordering_key, session.name, received.message_id))
 
     def closed(self, subscription: str, session: BrokerSession, *, lost: bool) -> None:

@@ -125,7 +125,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
         if first.refusals < ATTEMPTS:
             return  # it does not come, or not again: that is the checker's
         raise NotSupported(
-            f"a message that is refused {ATTEMPTS} times did not come to the dead-letter topic within "
+            f"a message that is nacked {ATTEMPTS} times did not arrive at the dead-letter topic within "
             f"{FIRST_ARRIVES_S:g} s: the target does not forward, or may not publish there"
         )
     await asyncio.gather(*(_bursts(context, trial, workload, 1 if trial is first else 0) for trial in trials.values()))
@@ -160,7 +160,7 @@ def opportunities(workload: Workload) -> dict[str, int]:
 
 PROBE = Experiment(
     name="dead_letter",
-    guarantee="A message that is refused again and again goes to the dead-letter topic, and its key moves on.",
+    guarantee="A message that is nacked repeatedly goes to the dead-letter topic, and its key moves on.",
     act=act,
     workload=Workload(keys=10, bursts=11, burst_messages=2, subscribers=2),
     interval_s=120.0,

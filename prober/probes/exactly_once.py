@@ -89,7 +89,7 @@ class Trial:
             self.held.append(delivery)
         elif delivery.seq == self._again:
             self._again = 0
-            self._come_again(delivery)
+            self._let_redeliver(delivery)
         else:
             self._ack(delivery)
         self.came.set()
@@ -109,7 +109,7 @@ class Trial:
         held, self.held, self.holds, self._way = self.held, [], False, way
         if way in (Way.REFUSED, Way.EXPIRED):
             if len(held) > 1:
-                self._come_again(held[0])
+                self._let_redeliver(held[0])
                 return
             self._again = end
         elif way is Way.OUT_OF_ORDER and len(held) > 1:
@@ -134,7 +134,7 @@ class Trial:
         self.last = max(self.last, delivery.seq)
         delivery.ack()
 
-    def _come_again(self, delivery: Delivery) -> None:
+    def _let_redeliver(self, delivery: Delivery) -> None:
         if self._way is Way.REFUSED:
             delivery.nack()
         else:
@@ -253,7 +253,7 @@ def opportunities(workload: Workload) -> dict[str, int]:
 
 PROBE = Experiment(
     name="exactly_once",
-    guarantee="With exactly-once delivery a confirmed acknowledgement is final, and what is outstanding does not come again.",
+    guarantee="With exactly-once delivery a confirmed acknowledgement is final, and what is outstanding is not redelivered.",
     act=act,
     workload=Workload(keys=8, bursts=3, burst_messages=8, subscribers=2),
     interval_s=120.0,

@@ -153,7 +153,7 @@ class Figure(StrEnum):
     )
     DEAD_LETTERS_REORDERED = (
         "dead_letters_reordered_ratio",
-        "Reordered messages (RFC 4737) at the dead-letter topic, of those that were refused together, in the last run.",
+        "Reordered messages (RFC 4737) at the dead-letter topic, of those that were nacked together, in the last run.",
     )
     DEAD_LETTERS_EXTENT = (
         "dead_letters_reordering_extent_messages",

@@ -84,7 +84,7 @@ class Meaning:
 MEANINGS: Final = MappingProxyType(
     {
         Indicator.ORDER: Meaning(Unit.MESSAGE, "it was first received out of order"),
-        Indicator.REDELIVERY: Meaning(Unit.REDELIVERY, "it passed over messages that should have come again"),
+        Indicator.REDELIVERY: Meaning(Unit.REDELIVERY, "it passed over messages that should have been redelivered"),
         Indicator.AFFINITY: Meaning(Unit.MESSAGE, "it went to a subscriber while another provably held its key"),
         Indicator.COMPLETENESS: Meaning(Unit.MESSAGE, "it was confirmed and not delivered by the deadline"),
         Indicator.PUBLISH_AVAILABILITY: Meaning(
@@ -104,7 +104,7 @@ MEANINGS: Final = MappingProxyType(
             "the first of its key, from its intended send time to its receipt by push it took longer",
             thresholded=True,
         ),
-        Indicator.REDELIVERY_LATENCY: Meaning(Unit.REDELIVERY, "it came again later", thresholded=True),
+        Indicator.REDELIVERY_LATENCY: Meaning(Unit.REDELIVERY, "it was redelivered later", thresholded=True),
         Indicator.CONTROL_PLANE_LATENCY: Meaning(Unit.CALL, "it failed, or took longer", thresholded=True),
         Indicator.CREATION_TO_RECEIPT_LATENCY: Meaning(
             Unit.SUBSCRIPTION, "from the request to create it to the first receipt there it took longer", thresholded=True

@@ -120,8 +120,8 @@ async def test_each_subject_arrives_in_order_as_it_was_published(tmp_path: Path)
         assert isinstance(notebook.reported[-1], Closed)
 
 
-async def test_what_is_refused_comes_again_alone(tmp_path: Path) -> None:
-    """Unlike Pub/Sub: what follows it does not come again."""
+async def test_what_is_nacked_is_redelivered_alone(tmp_path: Path) -> None:
+    """Unlike Pub/Sub: what follows it is not redelivered."""
     refused: list[str] = []
 
     def refuse_the_second_once(session: BrokerSession, received: Received) -> None:
@@ -185,7 +185,7 @@ async def test_a_server_that_is_not_there_is_reported(monkeypatch: pytest.Monkey
 
 
 async def test_a_stream_is_observed(tmp_path: Path) -> None:
-    """Messages that come again alone, and two that their publisher exchanged: the order of first deliveries is verified, nothing else."""
+    """Messages redelivered alone, and two that their publisher exchanged: the order of first deliveries is verified, nothing else."""
     async with serving(tmp_path) as server:
         wanted = Observe(topic="ORDERS", sequence="attributes.seq", duration=timedelta(minutes=5))
         stop = asyncio.Event()

@@ -39,7 +39,7 @@ async def test_a_response_is_a_session(service: Service, vantage: Vantage) -> No
         assert not notebook.closings[2].lost
 
 
-async def test_what_is_refused_comes_again_by_pull(service: Service, vantage: Vantage) -> None:
+async def test_what_is_nacked_is_redelivered_by_pull(service: Service, vantage: Vantage) -> None:
     async with service.context(vantage) as context:
         await context.publish("k", ["1"])
         notebook = Notebook(lambda session, received: session.nack(received))

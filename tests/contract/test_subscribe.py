@@ -70,8 +70,8 @@ async def test_a_session_tells_how_much_may_be_outstanding_on_it(service: Servic
         assert [session.flow for session in notebook.sessions] == [FlowControlSettings(3, 5_000)]
 
 
-async def test_what_is_acknowledged_does_not_come_again(service: Service, vantage: Vantage) -> None:
-    """The stream is cut after the acknowledgement: what was not acknowledged would come again on the next one."""
+async def test_what_is_acknowledged_is_not_redelivered(service: Service, vantage: Vantage) -> None:
+    """The stream is cut after the acknowledgement: what was not acknowledged would be redelivered on the next one."""
     async with service.context(vantage) as context:
         notebook = Notebook()
         subscriber = await context.subscribe(notebook)
@@ -95,7 +95,7 @@ async def delivering_again(context: OwnBroker, notebook: Notebook, sessions: int
     raise AssertionError(f"nothing arrives: {notebook.summary()}")
 
 
-async def test_what_is_refused_comes_again_with_what_follows_it(service: Service, vantage: Vantage) -> None:
+async def test_what_is_nacked_is_redelivered_with_what_follows_it(service: Service, vantage: Vantage) -> None:
     refused: list[str] = []
 
     def refuse_the_second_once(session: BrokerSession, received: Received) -> None:
@@ -120,7 +120,7 @@ async def test_what_is_refused_comes_again_with_what_follows_it(service: Service
         assert {message.message_id for message in notebook.messages if message.data == b"2"} == set(refused)
 
 
-async def test_what_is_left_to_expire_comes_again(service: Service, vantage: Vantage) -> None:
+async def test_what_is_left_to_expire_is_redelivered(service: Service, vantage: Vantage) -> None:
     """With a lease of one second and nobody who extends it."""
 
     def leave_the_first(session: BrokerSession, received: Received) -> None:
@@ -251,7 +251,7 @@ async def test_a_broken_stream_is_opened_again_as_a_new_session(service: Service
         assert reported.index((Opened, second)) == min(at for at, what in enumerate(reported) if what[1] is second)
 
 
-async def test_what_was_outstanding_when_a_stream_broke_comes_again(service: Service, vantage: Vantage) -> None:
+async def test_what_was_outstanding_when_a_stream_broke_is_redelivered(service: Service, vantage: Vantage) -> None:
     """After a lease of one second, because a service need not notice a break."""
 
     def answer_only_later(session: BrokerSession, received: Received) -> None:

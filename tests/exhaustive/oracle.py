@@ -29,7 +29,7 @@ and dropped, to restart below it, nor dropped twice; but its acknowledgement may
 a later delivery of the same message (section 5.7), up to ack_lag after it was sent. In push an answer belongs to its request.
 
 What was acknowledged on an earlier delivery has to be *sent* again in a run, not received: it may be sent into a stream that is
-dead already, or closed before it arrives, and then need not come again, since it is acknowledged. (With exactly-once delivery
+dead already, or closed before it arrives, and then need not be redelivered, since it is acknowledged. (With exactly-once delivery
 nothing is sent again that was acknowledged.) So besides the sends that were received the search tries runs of such *lost*
 sends, at the end of each stream that closes. What was not acknowledged is sent again by itself.
 
@@ -164,7 +164,7 @@ class Sent:
     """A delivery with everything that may end its hold, as the client knows it; `inf` stands for never.
 
     `ack` is the acknowledgement that counts for it, in one of the possibilities that are tried. `lost`: it was never received, and had
-    been acknowledged on an earlier delivery, so that it need not come again when its stream is gone.
+    been acknowledged on an earlier delivery, so that it need not be redelivered when its stream is gone.
     """
 
     receipt: Receipt

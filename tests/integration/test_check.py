@@ -185,7 +185,7 @@ def test_what_breaks_exactly_once_delivery_is_found(fault: str) -> None:
 
 @pytest.mark.parametrize("fault", WRONG_AFTER_A_SEEK)
 def test_what_goes_wrong_after_a_seek_is_found(fault: str) -> None:
-    """The fault begins when everything was delivered once, and before it comes again."""
+    """The fault begins when everything was delivered once, and before it is redelivered."""
     assert WRONG_AFTER_A_SEEK[fault] in failures(simulated(CheckRequest(probes=("seek",)), f"{fault}:p=0.2,start=8"))
 
 
@@ -233,7 +233,7 @@ def is_settled(result: RunResult) -> bool:
 
 
 def test_the_emulator_keeps_order_and_redelivers_one_message_only(emulator_address: str) -> None:
-    """What docs/emulator.md reports: a refused message comes again alone, the later ones of its key do not."""
+    """What docs/emulator.md reports: a nacked message is redelivered alone, the later ones of its key are not."""
     probes = ("ordering", "redelivery", "affinity", "pull", "publish", "push", "control_plane", "limits", "region")
     by_probe = settled(probes, {"PUBSUB_EMULATOR_HOST": emulator_address})
     # On a busy machine leases run out, and the emulator redelivers single messages.

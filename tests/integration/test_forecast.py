@@ -120,7 +120,7 @@ def test_redeliveries_that_could_have_gone_wrong_are_counted_as_opportunities(
         assert (1 - off) * asked[fault] <= result.counters[counter] <= asked[fault]
 
 
-def test_what_must_not_come_again_is_counted_as_opportunities(asked: Counter[str]) -> None:
+def test_what_must_not_be_redelivered_is_counted_as_opportunities(asked: Counter[str]) -> None:
     """Never more than there were: what is held counts only if the message behind it provably was sent meanwhile."""
     result = decided(asked, "exactly_once", "redeliver_after_confirmed_ack:p=0", "forget_holds:p=0")
     assert result.verdict is Verdict.PASS, result.reason

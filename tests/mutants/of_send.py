@@ -21,10 +21,10 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("missing-always-dead-lettered", SEND, "removed = case.subscription.may_have_dead_lettered(0, case.missing.invoked_t, case.latest_t)", "removed = case.subscription.rules.dead_letter_max_attempts", "With a dead-letter policy no message is missing."),
     # 6: records that are passed over
     excuse("passed-never-dead-lettered", SEND, 'Excuse(lambda case: DEAD_LETTER if case.send.rules.dead_letter_max_attempts else "", lambda _: NO_POLICY),\n    Excuse(_passed_confirmed', 'Excuse(lambda case: "", lambda _: NO_POLICY),\n    Excuse(_passed_confirmed', "With a dead-letter policy a redelivery may leave out nothing."),
-    excuse("passed-never-confirmed", SEND, "    Excuse(_passed_confirmed, _passed_unconfirmed),\n", "", "With exactly-once delivery what was confirmed has to come again in a run."),
-    rule("passed-is-confirmed-without-exactly-once", SEND, "send.rules.exactly_once and send.view.ack_confirmed(case.position, send.by_t)", "send.view.acked(case.position, send.by_t)", "An acknowledged message need not come again in a run."),
+    excuse("passed-never-confirmed", SEND, "    Excuse(_passed_confirmed, _passed_unconfirmed),\n", "", "With exactly-once delivery what was confirmed has to be redelivered in a run."),
+    rule("passed-is-confirmed-without-exactly-once", SEND, "send.rules.exactly_once and send.view.ack_confirmed(case.position, send.by_t)", "send.view.acked(case.position, send.by_t)", "An acknowledged message need not be redelivered in a run."),
     excuse("passed-never-lost", SEND, "    Excuse(_passed_lost, _passed_not_lost),\n", "", "An acknowledged message that was sent into a stream that broke is skipped."),
-    rule("passed-lost-though-unacknowledged", SEND, "if case.inside or not send.view.acked(case.position, send.by_t):\n        return \"\"\n    return LOST", "if case.inside:\n        return \"\"\n    return LOST", "What was lost and never acknowledged need not come again."),
+    rule("passed-lost-though-unacknowledged", SEND, "if case.inside or not send.view.acked(case.position, send.by_t):\n        return \"\"\n    return LOST", "if case.inside:\n        return \"\"\n    return LOST", "What was lost and never acknowledged need not be redelivered."),
     rule("passed-lost-inside-a-response", SEND, "if case.inside or not send.view.acked", "if not send.view.acked", "A pull response may lose a part of itself."),
     rule("passed-lost-without-a-loss", SEND, 'return LOST if send.may_have_lost(case.before.earliest_t) else ""', "return LOST", "What was acknowledged may be lost where nothing broke."),
     excuse("passed-never-lost-beside", SEND, "    Excuse(_passed_beside, lambda case: none_lost_beside(case.send.rules, case.send.delivery)),\n", "", "What another stream of the subscriber took with it is skipped."),
@@ -43,7 +43,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("push-never-adopts", HOLD, 'lambda case: ADOPTED if _is_adopted(case) else "",', 'lambda case: "",', "Push goes on past what was answered before the record began."),
     rule("push-always-adopts", HOLD, "if send.rules.subscription_predates_first_publish or not send.may_be_released(case.held):", "if not send.may_be_released(case.held):", "Push goes on past any message whose lease is over."),
     # 9: exactly-once delivery
-    excuse("again-never-dead-lettered", HOLD, 'Excuse(lambda case: DEAD_LETTER if case.send.rules.dead_letter_max_attempts else "", lambda _: NO_POLICY),\n    Excuse(_may_begin_below', 'Excuse(lambda case: "", lambda _: NO_POLICY),\n    Excuse(_may_begin_below', "With a dead-letter policy what is held never comes again."),
+    excuse("again-never-dead-lettered", HOLD, 'Excuse(lambda case: DEAD_LETTER if case.send.rules.dead_letter_max_attempts else "", lambda _: NO_POLICY),\n    Excuse(_may_begin_below', 'Excuse(lambda case: "", lambda _: NO_POLICY),\n    Excuse(_may_begin_below', "With a dead-letter policy what is held is never redelivered."),
     excuse("again-never-begins-below", HOLD, 'return LOWER if lost and _lower_may_be_free(send) else ""', 'return ""', "A run whose beginning was lost begins with what is held."),
     rule("again-begins-below-without-a-loss", HOLD, "return LOWER if lost and _lower_may_be_free(send)", "return LOWER if _lower_may_be_free(send)", "A run may begin below where nothing was lost."),
     rule("again-begins-below-what-is-held", HOLD, "return LOWER if lost and _lower_may_be_free(send)", "return LOWER if lost", "A run may begin with an earlier message that is held."),
@@ -61,7 +61,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("what-is-released-is-held", MODEL, "held = (Holding(self, *one) for one in below if not self.may_be_released(one[1]))", "held = (Holding(self, *one) for one in below)", "No lease is ever over."),
     excuse("above-what-its-owner-had", SITUATION, "if delivery.owner == owner:\n            return", "if delivery.owner == owner:\n            continue", "A subscriber that received later messages before may not go on."),
     excuse("restarts-are-no-runs", MODEL, "or self.position > self.before_position:\n            return []", "or self.position < self.before_position:\n            return []", "With exactly-once delivery going on behind a redelivery begins a run."),
-    rule("exactly-once-holds-nothing", MODEL, "if position != self.position or min(ends := ends_of(self.rules, held)) <= self.by_t:", "if min(ends := ends_of(self.rules, held)) < 1e12:", "With exactly-once delivery what is held may come again."),
+    rule("exactly-once-holds-nothing", MODEL, "if position != self.position or min(ends := ends_of(self.rules, held)) <= self.by_t:", "if min(ends := ends_of(self.rules, held)) < 1e12:", "With exactly-once delivery what is held may be redelivered."),
     rule("grace-periods-excuse-all", MODEL, "grace = self.subscription.grace_of(self.delivery)\n        if grace is None:\n            return found", "grace = self.subscription.grace_of(self.delivery)\n        if grace is None:\n            return [replace(one, doubt=GRACE.format(\"nothing\")) for one in found]", "Nothing is definite."),
     excuse("grace-periods-excuse-nothing", MODEL, "return [replace(one, doubt=GRACE.format(grace.cause)) for one in found]", "return found", "What was sent in a grace period is verified."),
 )  # fmt: skip

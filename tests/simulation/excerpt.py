@@ -4,7 +4,7 @@ An excerpt begins somewhere: publishes, deliveries and the opening of sessions f
 epoch that is recorded may be its seventeenth (row 13 of the amendments). A hole is announced by `Interrupted` at its end: what happened
 for some time before is missing (section 8.2). Sessions and publishers may have gone on through it.
 
-Neither ends while a seek settles that the record does not show: nothing in the record could tell why what is held comes again.
+Neither ends while a seek settles that the record does not show: nothing in the record could tell why what is held is redelivered.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from prober.core.rules import Mode
 
 
 class Fault(StrEnum):
-    """What a service does wrong. Losing track of what is held is none: everything from the lowest held message on comes again."""
+    """What a service does wrong. Losing track of what is held is none: everything from the lowest held message on is redelivered."""
 
     SKIP_FIRST = "skip_first"
     SWAP_FIRST = "swap_first"

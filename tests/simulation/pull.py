@@ -2,7 +2,7 @@
 
 Legal by section 3.4 and the amendments. A response holds consecutive positions from the cursor, and a key is put into a response only
 while it has no holds. A response may carry several keys. It may be lost on its way, which the service only notices when its leases end;
-what had been acknowledged before need not come again then (row 2). After a partly acknowledged batch the next one starts at the first
+what had been acknowledged before need not be redelivered then (row 2). After a partly acknowledged batch the next one starts at the first
 message that was not acknowledged (or below it). A negative acknowledgement may rewind at once, which drops the holds from there on, or
 wait until the batch is over, and both wait for the back-off of the retry policy. A spontaneous rewind happens while nothing is
 outstanding; the service may also forget everything that is held of a key, and then starts again at or below the lowest of it, in another

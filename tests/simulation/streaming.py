@@ -15,7 +15,7 @@ has none may the next message go elsewhere. The finer points:
 * A stream's flow control is that with which it was opened: no more is sent on it while so much is outstanding. The owner's other streams
   may go on, and a key of which nothing is held goes where there is room.
 * While another key is held, a key may have to wait (F 4.1, row 3).
-* With a dead-letter policy a run may leave out what was acknowledged, and a refused message may come again by itself (row 4).
+* With a dead-letter policy a run may leave out what was acknowledged, and a nacked message may be redelivered by itself (row 4).
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class Bugs:
         self.receive(stream, Copy(stream, lane, Record(ghost, line, 0), None, 0))
 
     def _early(self, lane: StreamLane, stream: Stream) -> None:
-        """Exactly-once: what is held, and will be for some time, comes again with all that follows."""
+        """Exactly-once: what is held, and will be for some time, is redelivered with all that follows."""
         held = lane.surely_held()
         if held is not None:
             self.world.fire(f"{held.record.message.message_id} while held")

@@ -159,7 +159,7 @@ def _refused_and_republished() -> Taped:
 
 
 def _redelivered() -> Taped:
-    """Of its own messages one comes again in time, one late, one early; one of an earlier run comes again as well."""
+    """Of its own messages one is redelivered in time, one late, one early; one of an earlier run is redelivered as well."""
     run = Taped("ordering-rewound").add(Opened(800.0, S, "A", "A"))
     for seq in range(1, 6):
         run.add(*_message(run, 800.0 + seq, seq))

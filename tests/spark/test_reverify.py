@@ -57,7 +57,7 @@ def received(*seqs: int, key: str = "k", at: float = 1.0, session: str = "A", ru
 
 
 def skipping(key: str = "k") -> list[Event]:
-    """Message 3 was acknowledged, and should have come again all the same before message 4."""
+    """Message 3 was acknowledged, and should nevertheless have been redelivered before message 4."""
     return [
         Opened(0.0, S, "A", "A"),
         *published(1, 2, 3, 4, key=key),

@@ -148,7 +148,7 @@ EVENTS: Final = Table(
             "a confirmation or delivery that shows a latency: for how many seconds of it the prober's event loop lagged; null: for none",
         ),
         Column(
-            "since_t", Type.FLOAT64, "a seek: what was published since then must come again, on the clock of `t`; null: unknown"
+            "since_t", Type.FLOAT64, "a seek: what was published since then must be redelivered, on the clock of `t`; null: unknown"
         ),
     ),
     sorted_by=("subscription", "key", "run_id", "number"),

@@ -71,7 +71,7 @@ ORDER_CHECKS: Final = _checks(
 )
 REDELIVERY_CHECKS: Final = _checks(
     "redelivery_checks",
-    help="Redeliveries checked for whether the later messages of the key came again too, by result.",
+    help="Redeliveries checked for whether the later messages of the key were redelivered too, by result.",
     indicator=Indicator.REDELIVERY,
 )
 AFFINITY_CHECKS: Final = _checks(

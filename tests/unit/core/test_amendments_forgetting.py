@@ -40,7 +40,7 @@ MANY = 600
     [
         legal("many epochs", epochs(MANY)),
         legal("many epochs with a small window", epochs(MANY), window=4),
-        legal("a message of the first comes again", f"{epochs(MANY)} A<x1m(1)@700", window=4),
+        legal("a message of the first is redelivered", f"{epochs(MANY)} A<x1m(1)@700", window=4),
         legal("a message of the first comes only now, unconfirmed", f"P1[x0]@1 P2[x0]@1 ok1=x0m1@1.1 A<x0m1(1)@1.5 A ack 1@1.6 {epochs(MANY)} A<x0m2(2)@700 A ack 2@701"),
         legal("an epoch pauses while many others come", f"{flow(1, 20)} {epochs(300, 1, begin=20)} {flow(21, 40, begin=350)}"),
         legal("a key that was idle", f"{flow(1, 5)} A<3@2000 A<4@2000.1 A<5@2000.2 P6@2001 ok6=m6@2001.1 A<6@2001.5"),

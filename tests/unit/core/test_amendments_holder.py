@@ -56,7 +56,7 @@ EOD = {"exactly_once": True}
         legal("what is held was dropped by a run behind another region's", "P1/a@0 ok1=m1@0.1 P2/a@0.2 ok2=m2@0.3 P3/b@0.4 ok3=m3@0.5 P4/b@0.6 ok4=m4@0.7 P5/a@0.8 ok5=m5@0.9 pull w@1 w<1@5 w<2@5 w<3@5 w<4@5 w<5@5 w ack 1,2,3,4,5@5.1 pull x@19 x<1@20 x<3@20 x<2@20 x ack 3@20.1 x nack 1@20.2 pull y@40 y<4@41 y<1@41 y nack 4@41.1 y ack 1@41.2 pull v@49 v<4@50 v<2@50 v ack 4@50.1 v nack 2@50.1 pull u@59 u<5@60", mode=PULL),
     ],
 )  # fmt: skip
-def test_it_may_come_again_elsewhere(one: Case | Definite) -> None:
+def test_it_may_be_redelivered_elsewhere(one: Case | Definite) -> None:
     one.check()
 
 
@@ -102,7 +102,7 @@ def test_it_may_not_go_on_elsewhere(one: Definite) -> None:
 @pytest.mark.parametrize(
     "one",
     [
-        # what is behind a message that comes again comes again, outstanding or not
+        # what is behind a redelivered message is redelivered, outstanding or not
         legal("a refused lower message takes those behind it along", "P1,2,3 A<1,2,3@1 A nack 1@1.5 A<1,2,3@2", **EOD),
         legal("the refused lower message comes on another stream, a little later", "open A1 of client A open A2 of client A P1,2,3 A1<1,2,3@1 A1 nack 1@2 A1<2,3@4 A2<1@4.2", **EOD),
         legal("a lower lease is over", "P1,2 A<1@1 A<2@50 A<1,2@62", **EOD),
@@ -139,7 +139,7 @@ WHILE = "V:EOD_REDELIVERY_WHILE_OUTSTANDING"
         wrong("a higher one was refused", "P1,2,3 A<1,2,3@1 A nack 3@1.5 A<2@10 A<3@10.1", WHILE, **EOD),
         wrong("a higher lease is over", "P1,2 A<1,2@1 A modack 2 10s@1.5 A<1,2@30", WHILE, **EOD),
         wrong("its neighbour was acknowledged", "P1,2 A<1,2@1 A ack 1@1.5 A ackOK 1@1.6 A<2@10", WHILE, **EOD),
-        wrong("the one below was acknowledged, confirmed, and comes again", "P1,2 A<1,2@1 A ack 1@1.5 A ackOK 1@1.6 A<1,2@30", "V:EOD_REDELIVERY_AFTER_ACK", **EOD),
+        wrong("the one below was acknowledged, confirmed, and is redelivered", "P1,2 A<1,2@1 A ack 1@1.5 A ackOK 1@1.6 A<1,2@30", "V:EOD_REDELIVERY_AFTER_ACK", **EOD),
         wrong("again after a rewind that was legal", "P1,2 A<1,2@1 A nack 1@1.5 A<1,2@2 A<1,2@30", WHILE, **EOD),
         wrong("the lease was prolonged only, and is not over either way", "P1 A<1@1 A modack 1 60s@20 A<1@40", WHILE, **EOD),
         wrong("another key was refused", "on k2 P1 A<1@0.5 A nack 1@0.6 on k P1@0.7 ok1=m1@0.8 A<1@2 A<1@20", WHILE, **EOD),
@@ -151,7 +151,7 @@ def test_exactly_once_does_not_deliver_what_is_outstanding(one: Definite) -> Non
 
 # --- an excuse is verified too, and excuses its own message -------------------------------------------------------------------------
 
-# 2 was refused long ago and comes again at 40; all acknowledgements are long settled
+# 2 was nacked long ago and is redelivered at 40; all acknowledgements are long settled
 RUN = "P1,2,3,4 A<1,2,3,4@1 A ack 1,3,4@1.5 A nack 2@1.6"
 
 
@@ -186,7 +186,7 @@ def test_an_excuse_that_a_release_explains(one: Case | Definite) -> None:
         wrong("a copy on another stream of the client that is as wrong", "open A1 of client A open A2 of client A P1,2,3,4,5 A1<1,2,3,4@1 A1<5@1.5 A1<2@10 A2<5@20.1 A1<5@20.4 stop @90", "V:REDELIVERY_SKIP"),
         wrong("first deliveries", "P1,2,3 A<1@1 A<3@1.1 B<2@1.2", "V:AFFINITY_SPLIT|V:ORDER_GAP|V:ORDER_INVERSION"),
         wrong("a neighbour was acknowledged just before the move", f"{HELD} A ack 1@9.9 B<3@10", "V:AFFINITY_SPLIT"),
-        wrong("a neighbour that comes again was acknowledged just before the move", "P1,2,3 A<1@1 A ack 1@1.1 A<1@20 A<2@20.1 A ack 2@25.9 B<3@26", "V:AFFINITY_SPLIT"),
+        wrong("a neighbour that is redelivered was acknowledged just before the move", "P1,2,3 A<1@1 A ack 1@1.1 A<1@20 A<2@20.1 A ack 2@25.9 B<3@26", "V:AFFINITY_SPLIT"),
         wrong("the same message on another subscriber, acknowledged long before", "P1,2,3 A<1@1 A ack 1@1.1 B<1@30 B<2@30.1 B ack 2@30.2 A<3@40", "V:AFFINITY_SPLIT"),
         wrong("pull: a neighbour was acknowledged just before", "P1,2,3 pull b@0.9 b<1,2@1 b ack 2@8.9 pull c@9 c<3@10", "V:PULL_OVERLAP", mode=PULL),
         wrong("an acknowledgement under another key", "on k2 P1 A<1@0.5 on k P1@0.1 P2@0.1 ok1=m1@0.2 ok2=m2@0.2 A<1@1 on k2 A ack 1@9.9 on k B<2@10", "V:AFFINITY_SPLIT"),

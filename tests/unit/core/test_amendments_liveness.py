@@ -219,7 +219,7 @@ OTHER = "on k2 P1 A<1@0.2"
         legal("and still is at the end", f"{OTHER} {kept('A', 1, EVERY_50)} on k P1@1 ok1=m1@1.1 stop @320"),
         legal("a refused message as well", f"on k2 P1 A<1@0.2 {UNTIL_310} on k P1@0.1 ok1=m1@0.15 A<1@1 A nack 1@2 A<1@330 A ack 1@331 end @600"),
         legal("in pulls", f"on k2 P1 pull b@0.1 b<1@0.2 {kept('b', 1, EVERY_50)} b ack 1@310 on k P1@1 ok1=m1@1.1 pull c@2 c<1@330 c ack 1@331 end @600", mode=PULL),
-        legal("the other message is unacknowledged, prolonged by nobody, and comes again and again", "on k2 P1 " + " ".join(f"A<1@{t}" for t in range(1, 302, 50)) + " A ack 1@310 on k P1@2 ok1=m1@2.1 A<1@320 A ack 1@321 end @600"),
+        legal("the other message is unacknowledged, prolonged by nobody, and is redelivered again and again", "on k2 P1 " + " ".join(f"A<1@{t}" for t in range(1, 302, 50)) + " A ack 1@310 on k P1@2 ok1=m1@2.1 A<1@320 A ack 1@321 end @600"),
     ],
 )  # fmt: skip
 def test_another_key_is_held(one: Definite) -> None:
@@ -287,7 +287,7 @@ def test_a_retry_policy_may_wait(one: Definite) -> None:
     [
         wrong("not for ever", "P1 A<1@1 A nack 1@1.1 end @900", "L:UNACKED_STALL", **PATIENT),
         wrong("not for what was never sent", "P1 open A of client A end @300", "L:STUCK", **PATIENT),
-        wrong("not when the refused message has come again, even if its acknowledgement was lost", "P1,2 A<1@1 A nack 1@1.1 A<1@20 A ack 1@20.1 end @900", "L:STUCK", **PATIENT),
+        wrong("not when the nacked message was redelivered, even if its acknowledgement was lost", "P1,2 A<1@1 A nack 1@1.1 A<1@20 A ack 1@20.1 end @900", "L:STUCK", **PATIENT),
         wrong("without a policy", "P1 A<1@1 A nack 1@1.1 A<1@700 A ack 1@701", "L:UNACKED_STALL"),
     ],
 )  # fmt: skip
@@ -298,8 +298,8 @@ def test_a_retry_policy_does_not_wait(one: Definite) -> None:
 @pytest.mark.parametrize(
     "one",
     [
-        case("when that has come again, and was acknowledged", f"{REFUSED} P1@1 ok1=m1@1.1 {AGAIN} end @900", "I:STUCK@121.1 L:STUCK@785.2", **PATIENT),
-        case("when that had to come again", f"{REFUSED} P1@1 ok1=m1@1.1 end @1000", "L:STUCK@785.2 L:UNACKED_STALL@785.2", **PATIENT),
+        case("when that has been redelivered, and was acknowledged", f"{REFUSED} P1@1 ok1=m1@1.1 {AGAIN} end @900", "I:STUCK@121.1 L:STUCK@785.2", **PATIENT),
+        case("when that had to be redelivered", f"{REFUSED} P1@1 ok1=m1@1.1 end @1000", "L:STUCK@785.2 L:UNACKED_STALL@785.2", **PATIENT),
         case("when that was acknowledged", "on k2 P1 A<1@0.2 A ack 1@0.3 on k P1@1 ok1=m1@1.1 end @900", "L:STUCK@135.3", **PATIENT),
         case("when that came only later", "on k2 P1@49 ok1=k2m1@49.1 A<1@49.5 A nack 1@50 on k P1@1 ok1=m1@1.1 A<1@600 A ack 1@601 on k2 A<1@600 A ack 1@601 end @900", "I:STUCK@121.1", **PATIENT),
         case("without a policy", f"{REFUSED} P1@1 ok1=m1@1.1 A<1@600 A ack 1@601 {AGAIN} end @900", "L:STUCK@185.2 L:UNACKED_STALL@185.2"),
@@ -309,7 +309,7 @@ def test_a_retry_policy_keeps_back_nothing_of_another_key(one: Case) -> None:
     one.check()
 
 
-# --- a refused message comes again although the key moves on ---------------------------------------------------------------------
+# --- a nacked message is redelivered although the key moves on ---------------------------------------------------------------------
 
 
 LONG = {"ack_deadline_s": 600.0, "unacked_deadline_s": 120.0}
@@ -370,7 +370,7 @@ def moving(last: int, refused: int, *, again: dict[int, str] | None = None) -> s
 @pytest.mark.parametrize(
     "one",
     [
-        legal("it comes again in time", moving(30, 2, again={10: "A<2@101 " + " ".join(f"A<{seq}@{99 + seq}" for seq in range(3, 11)) + " A ack 2@109.5"})),
+        legal("it is redelivered in time", moving(30, 2, again={10: "A<2@101 " + " ".join(f"A<{seq}@{99 + seq}" for seq in range(3, 11)) + " A ack 2@109.5"})),
         legal("the policy may wait", moving(40, 2), **PATIENT),
         legal("an acknowledgement of the same message was under way", "P1@0 ok1=m1@0.1 A<1@1 A ack 1@1.1 A<1@2 A nack 1@2.1 " + " ".join(f"P{seq}@{10 * seq} ok{seq}=m{seq}@{10 * seq}.1 A<{seq}@{10 * seq}.2 A ack {seq}@{10 * seq}.3" for seq in range(2, 30))),
         # a refusal may be lost like an acknowledgement, and then the lease runs to its end
@@ -387,8 +387,8 @@ def test_a_refused_message_while_the_key_moves_on(one: Definite) -> None:
 @pytest.mark.parametrize(
     "one",
     [
-        wrong("it never comes again", moving(40, 2), "L:UNACKED_STALL"),
-        wrong("it comes again, and is refused again", moving(40, 2, again={5: "A<2@51 A<3@51.1 A<4@51.2 A<5@51.3 A nack 2@51.4"}), "L:UNACKED_STALL"),
+        wrong("it is never redelivered", moving(40, 2), "L:UNACKED_STALL"),
+        wrong("it is redelivered, and is nacked again", moving(40, 2, again={5: "A<2@51 A<3@51.1 A<4@51.2 A<5@51.3 A nack 2@51.4"}), "L:UNACKED_STALL"),
         wrong("its lease ends", moving(40, 41).replace("A ack 2@20.2 ", ""), "L:UNACKED_STALL"),
         wrong("the policy has waited", moving(90, 2), "L:UNACKED_STALL", **PATIENT),
         wrong("another key is refused too, later", f"{moving(40, 2)} on k2 P1@300 ok1=k2m1@300.1 A<1@300.2 A nack 1@300.3", "L:UNACKED_STALL"),

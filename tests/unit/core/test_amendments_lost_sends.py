@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.core.cases import PULL, PUSH, Definite, across, definitely, legal, rules_of, wrong
 
-FOUR = "P1,2,3,4,5 A<1,2,3,4@1 A ack 1,3,4@1.4 A nack 2@1.5"  # 2 has to come again, and 3 and 4 behind it
+FOUR = "P1,2,3,4,5 A<1,2,3,4@1 A ack 1,3,4@1.4 A nack 2@1.5"  # 2 has to be redelivered, and 3 and 4 behind it
 A1, A2 = "open A1 of client A open A2 of client A", "open A2 of client A@2.5"
 TWO = f"{A1} P1,2,3,4,5 A1<1,2,3,4@1 A1 ack 1,3,4@1.4 A1 nack 2@1.5"  # the same, with two streams of the client
 POLICY = {"dead_letter_max_attempts": 5}
@@ -88,9 +88,9 @@ def test_a_stream_of_another_subscription_explains_nothing() -> None:
 @pytest.mark.parametrize(
     "one",
     [
-        legal("acknowledged 3 does not come again", "P1,2,3,4 A<1,2,3@1 A ack 1,3@1.4 A nack 2@1.5 A<2,4@2 A ack 2,4@3 end @500", **POLICY),
+        legal("acknowledged 3 is not redelivered", "P1,2,3,4 A<1,2,3@1 A ack 1,3@1.4 A nack 2@1.5 A<2,4@2 A ack 2,4@3 end @500", **POLICY),
         legal("the run stands still", "P1,2,3 A<1,2,3@1 A ack 1,3@1.4 A nack 2@1.5 A<2@2 A ack 2@2.1 end @500", **POLICY),
-        legal("only what was not acknowledged comes again", "P1,2,3,4,5 A<1,2,3,4@1 A ack 1,3@1.4 A nack 2@1.5 A<2,4,5@2 A ack 2,4,5@3 end @500", **POLICY),
+        legal("only what was not acknowledged is redelivered", "P1,2,3,4,5 A<1,2,3,4@1 A ack 1,3@1.4 A nack 2@1.5 A<2,4,5@2 A ack 2,4,5@3 end @500", **POLICY),
         # the same skip, which a response shows as a hole
         legal("the same inside a response", "P1,2,3,4 pull b1@0.9 b1<1,2,3@1 b1 ack 1,3@1.1 b1 nack 2@1.2 pull b2@30 b2<2,4@30.1", mode=PULL, **POLICY),
         legal("the same in the next response", "P1,2,3,4 pull b1@0.9 b1<1,2,3@1 b1 ack 1,3@1.1 b1 nack 2@1.2 pull b2@30 b2<2@30.1 b2 ack 2@30.2 pull b3@60 b3<4@60.1", mode=PULL, **POLICY),
@@ -108,7 +108,7 @@ def test_a_dead_letter_policy_lifts_consistent_redelivery(one: Definite) -> None
         wrong("first deliveries are still in order", "P1@0 P2@0 ok1=m1@0.1 ok2=m2@0.1 A<2@1 A<1@1.1", "V:ORDER_INVERSION", **POLICY),
         wrong("one holder at a time", "P1,2,3 A<1,2@1 A ack 1@1.4 B<3@2", "V:AFFINITY_SPLIT", **POLICY),
         wrong("one response at a time", "P1,2,3 pull b1@0.9 b1<1,2@1 pull b2@1.5 b2<3@1.6", "V:PULL_OVERLAP", mode=PULL, **POLICY),
-        wrong("what is refused once comes again", "P1 A<1@1 A nack 1@1.5 end @500", "L:UNACKED_STALL", **POLICY),
+        wrong("what is nacked once is redelivered", "P1 A<1@1 A nack 1@1.5 end @500", "L:UNACKED_STALL", **POLICY),
         wrong("without a policy it is a skip", "P1,2,3,4 A<1,2,3@1 A ack 1,3@1.4 A nack 2@1.5 A<2,4@2", "V:REDELIVERY_SKIP"),
         wrong("what was never sent cannot have been dead-lettered", "P1,2 A<1@1 A ack 1@1.1 end @500", "L:STUCK", **POLICY),
     ],

@@ -61,7 +61,7 @@ SHADOW = "open A1 of client A open A2 of client A P1@0 ok1=m1@0.05 P2@0.1 info2@
         legal("a further record need not wait for lower numbers", "open A1 of client A open A2 of client A P1@0 P2@0 ok1=b1@0.3 ok2=b2@0.3 A1<a2(2)@1 A1<b1(1)@1.1 A2<b2(2)@1.2"),
         legal("what was republished behind another one overtakes that", "open A1 of client A open A2 of client A P1@0 info1@0.1 P2@0.2 ok2=m2@0.25 P1'gen1@0.3 ok1'gen1=m1@0.35 A1<1@1 A2<2@1.1"),
         legal("what is waited for was given up", f"{SHADOW} A1<1@1 A2<3@1.1 A1<x2(2)@6.2 A1<3@6.3"),
-        legal("only the later part of a run comes again", f"{RACE} A1<1@1 A2<3@1.1 A1<2@1.2 A1<2,3,4@20"),
+        legal("only the later part of a run is redelivered", f"{RACE} A1<1@1 A2<3@1.1 A1<2@1.2 A1<2,3,4@20"),
     ],
 )  # fmt: skip
 def test_a_send_order_explains_the_race(one: Definite) -> None:
@@ -250,7 +250,7 @@ EXCERPT = "P5@0 ok5=m5@0.05 P6@0.1 ok6=m6@0.15 P7@0.2 ok7=m7@0.25"
     [
         legal("what was published before the record began", f"{EXCERPT} A<4@0.01 A<5,6,7@1"),
         legal("several of them", f"{EXCERPT} A<2,3,4@0.5 A<5,6,7@1"),
-        legal("they come again", f"{EXCERPT} A<4@0.5 A<5,6@1 A<4,5,6,7@20"),
+        legal("they are redelivered", f"{EXCERPT} A<4@0.5 A<5,6@1 A<4,5,6,7@20"),
         legal("they come first before the record of a publish", "A<3@0.5 A<4@0.6 P5@1 ok5=m5@1.05 A<5@2"),
         legal("a late copy of them", f"{EXCERPT} A<4@0.5 A<5,6,7@1 A<z3(3)@1.5"),
         legal("a run that begins with one never seen before", f"{EXCERPT} A<5,6@1 A<3@20 A<4@20.1 A<5,6,7@20.2"),
@@ -277,7 +277,7 @@ def test_an_excerpt(one: Definite) -> None:
         wrong("the first that is recorded is left out", f"{EXCERPT} A<4@0.5 A<6@1", "V:ORDER_GAP"),
         wrong("order among what is recorded", f"{EXCERPT} A<4@0.5 A<5,7,6@1", "V:ORDER_GAP|V:ORDER_INVERSION"),
         wrong("one that was left out of a run", f"{EXCERPT} A<4,5,6,7@1 A<5@20 A<7@20.1", "V:REDELIVERY_SKIP"),
-        wrong("what comes again and has another number", f"{EXCERPT} A<4@0.5 A<m4(3)@1", "V:ID_CONFLICT"),
+        wrong("what is redelivered and has another number", f"{EXCERPT} A<4@0.5 A<m4(3)@1", "V:ID_CONFLICT"),
         wrong("a sequence number below the first of an epoch that is whole", "P1,2 A<1@1 A<q0(0)@2", "V:PHANTOM"),
     ],
 )  # fmt: skip

@@ -44,8 +44,8 @@ EOD = {"exactly_once": True}
         legal("a copy that was stored later overtakes the first on another stream", f"{STREAMS} P1,2 A1<2~2@1 A1<1~9@1.1 A2<1~1@1.2"),
         legal("the copies of two messages come crosswise", f"{STREAMS} P1,2,3 A1<2~2@1 A2<1~1@1.1 A1<1~9@1.2 A2<2~9@1.3 A1<3~3@1.4"),
         legal("it is stored at the very same place on the clock of another message", "P1,2 A<1~5@1 A<2~5@1.1"),
-        legal("a primary that came before a baseline was known comes again", "P2@0 info1@0.3 info2@0.3 P1'gen1@0.4 P2'gen1@0.4 ok1'gen1=b1@0.6 ok2'gen1=b2@0.6 A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<b2(2)@1.3 A nack 1@1.5 A<b1(1)@3 A<b2(2)@3.1 A ack 1,2@4", subscription_predates_first_publish=False),
-        legal("what came before a baseline was known comes again", "open A of client A@5 open B of client A@5 P1@0 P2@0.1 P3@0.2 P4@0.3 A<1~1@6 B<4~4@6.1 A<2~2@6.2 A<3~3@6.3 B<3~5@6.4 A ack 1,2,3@6.5 B ack 3,4@6.6 ok1=m1@7 ok2=m2@7 ok3=m3@7 ok4=m4@7 P5@10 ok5=m5@10.1 A<5@11 A ack 5@11.1 A<4~4@20 A<3~5@20.1 A<5@20.2", subscription_predates_first_publish=False, delivery_delay_max_s=0.6),
+        legal("a primary that came before a baseline was known is redelivered", "P2@0 info1@0.3 info2@0.3 P1'gen1@0.4 P2'gen1@0.4 ok1'gen1=b1@0.6 ok2'gen1=b2@0.6 A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<b2(2)@1.3 A nack 1@1.5 A<b1(1)@3 A<b2(2)@3.1 A ack 1,2@4", subscription_predates_first_publish=False),
+        legal("what came before a baseline was known is redelivered", "open A of client A@5 open B of client A@5 P1@0 P2@0.1 P3@0.2 P4@0.3 A<1~1@6 B<4~4@6.1 A<2~2@6.2 A<3~3@6.3 B<3~5@6.4 A ack 1,2,3@6.5 B ack 3,4@6.6 ok1=m1@7 ok2=m2@7 ok3=m3@7 ok4=m4@7 P5@10 ok5=m5@10.1 A<5@11 A ack 5@11.1 A<4~4@20 A<3~5@20.1 A<5@20.2", subscription_predates_first_publish=False, delivery_delay_max_s=0.6),
     ],
 )  # fmt: skip
 def test_a_message_stored_twice(one: Definite) -> None:
@@ -62,17 +62,17 @@ def test_a_message_stored_twice(one: Definite) -> None:
         wrong("a run takes the copies for each other", f"{TWICE} A<4~4@1.4 A<2~9@20 A<3~3@20.1 A<2~2@20.2 A<4~4@20.3", "V:REDELIVERY_SKIP"),
         wrong("the second copy carries another message", "P1,2,3 A<1~1@1 A<2~2@1.1 A<m2(3)~9@1.2", "V:ID_CONFLICT"),
         wrong("the first copies come in the wrong order", "P1,2 A<2~2@1 A<1~1@1.1 A<2~9@1.2", "V:ORDER_GAP"),
-        wrong("a swap on one stream, and the very same record comes again", f"{STREAMS} P1,2,3,4 A1<1~1@1 A1<2~2@1.1 A1<4~4@1.8 A1<3~3@1.95 A1<3~3@2.7 stop @15", "V:ORDER_GAP|V:ORDER_INVERSION", delivery_delay_max_s=1),
+        wrong("a swap on one stream, and the very same record is redelivered", f"{STREAMS} P1,2,3,4 A1<1~1@1 A1<2~2@1.1 A1<4~4@1.8 A1<3~3@1.95 A1<3~3@2.7 stop @15", "V:ORDER_GAP|V:ORDER_INVERSION", delivery_delay_max_s=1),
         wrong("the second copy comes instead of the next", "P1,2,3 A<1~1@1 A<1~9@1.1 A<3~3@1.2", "V:ORDER_GAP"),
         # the acknowledgement was sent before the second copy came, so it meant the first
-        wrong("the second copy is never acknowledged and never comes again", "P1 A<1~1@1 A ack 1@1.1 A<1~9@20 end @500", "L:UNACKED_STALL"),
+        wrong("the second copy is never acknowledged and is never redelivered", "P1 A<1~1@1 A ack 1@1.1 A<1~9@20 end @500", "L:UNACKED_STALL"),
         wrong("exactly-once, the record that was confirmed", "P1 A<1~1@1 A ack 1@1.1 A ackOK 1@1.5 A<1~9@30 A<1~1@60", "V:EOD_REDELIVERY_AFTER_ACK", **EOD),
         wrong("exactly-once, the record that is outstanding", "P1 A<1~1@1 A ack 1@1.1 A ackOK 1@1.5 A<1~9@30 A<1~9@40", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", **EOD),
         wrong("the first copy twice in one response", "P1,2,3 pull b@0.9 b<1~1@1 b<2~2@1 b<2~2@1 b<3~3@1", "V:PULL_BATCH_ORDER", mode=PULL),
         wrong("a response that goes back to the first copy", "P1,2,3 pull b@0.9 b<1~1@1 b<2~2@1 b<3~3@1 b<2~9@1 b<2~2@1", "V:PULL_BATCH_ORDER", mode=PULL),
         wrong("the key moves with the second copy while the first messages are held", "P1,2 A<1~1@1 A<2~2@1.1 B<1~9@10", "V:AFFINITY_SPLIT"),
         wrong("push goes on past a refused second copy", "P1,2,3 a<1~1@1 a ack 1@1.1 b<2~2@20 b ack 2@20.1 c<1~9@40 c nack 1@40.1 d<3~3@60", "V:PUSH_ADVANCE_PAST_NACK", mode=PUSH),
-        wrong("what came before a baseline was known comes again, and then a skip", "open A of client A@5 open B of client A@5 P1@0 P2@0.1 P3@0.2 P4@0.3 A<1~1@6 B<4~4@6.1 A<2~2@6.2 A<3~3@6.3 B<3~5@6.4 A ack 1,2,3@6.5 B ack 3,4@6.6 ok1=m1@7 ok2=m2@7 ok3=m3@7 ok4=m4@7 P5@10 ok5=m5@10.1 A<5@11 A ack 5@11.1 P6@12 ok6=m6@12.1 P7@13 ok7=m7@13.1 A<6,7@14 A<4~4@20 A<3~5@20.1 A<5@20.2 A<7@20.3", "V:REDELIVERY_SKIP", subscription_predates_first_publish=False, delivery_delay_max_s=0.6),
+        wrong("what came before a baseline was known is redelivered, and then a skip", "open A of client A@5 open B of client A@5 P1@0 P2@0.1 P3@0.2 P4@0.3 A<1~1@6 B<4~4@6.1 A<2~2@6.2 A<3~3@6.3 B<3~5@6.4 A ack 1,2,3@6.5 B ack 3,4@6.6 ok1=m1@7 ok2=m2@7 ok3=m3@7 ok4=m4@7 P5@10 ok5=m5@10.1 A<5@11 A ack 5@11.1 P6@12 ok6=m6@12.1 P7@13 ok7=m7@13.1 A<6,7@14 A<4~4@20 A<3~5@20.1 A<5@20.2 A<7@20.3", "V:REDELIVERY_SKIP", subscription_predates_first_publish=False, delivery_delay_max_s=0.6),
     ],
 )  # fmt: skip
 def test_what_a_second_copy_does_not_explain(one: Definite) -> None:
@@ -85,7 +85,7 @@ def test_what_a_second_copy_does_not_explain(one: Definite) -> None:
         case("a second publish time", "P1 A<1~1@1 A<1~9@1.1", "N:SERVICE_DUP"),
         case("the same publish time", "P1 A<1~1@1 A<1~1@1.1", ""),
         case("no publish times", "P1 A<1@1 A<1@1.1", ""),
-        case("once a copy, even if it comes again", "P1 A<1~1@1 A<1~9@1.1 A<1~1@20 A<1~9@20.1", "N:SERVICE_DUP@1.1"),
+        case("once a copy, even if it is redelivered", "P1 A<1~1@1 A<1~9@1.1 A<1~1@20 A<1~9@20.1", "N:SERVICE_DUP@1.1"),
     ],
 )
 def test_it_is_reported(one: Case) -> None:

@@ -182,8 +182,8 @@ UNACKED = "P1,2 A<1,2@1 A ack 2@1.2"
         case("not yet", f"{UNACKED} end @186"),
         case("the refusal may be lost", f"{UNACKED} A nack 1@1.5 end @180"),
         case("refused", f"{UNACKED} A nack 1@1.5 end @500", "L:UNACKED_STALL@186"),
-        case("it comes again, and is left alone", f"{UNACKED} A<1,2@80 A ack 2@80.2 end @500", "L:UNACKED_STALL@265"),
-        case("it comes again late", f"{UNACKED} A<1,2@200 A ack 1,2@201 end @500", "L:UNACKED_STALL@186"),
+        case("it is redelivered, and is left alone", f"{UNACKED} A<1,2@80 A ack 2@80.2 end @500", "L:UNACKED_STALL@265"),
+        case("it is redelivered late", f"{UNACKED} A<1,2@200 A ack 1,2@201 end @500", "L:UNACKED_STALL@186"),
         case("acknowledged", f"{UNACKED} A ack 1@1.3 end @500"),
         case("acknowledged once, it is never pending again", "P1 A<1@1 A ack 1@1.1 A<1@5 A nack 1@5.1 end @500"),
         case("acknowledged where it was not delivered", "P1 A<1@1 open B of client B B ack 1@2 end @500"),
@@ -198,7 +198,7 @@ UNACKED = "P1,2 A<1,2@1 A ack 2@1.2"
         case("nobody is there", f"{UNACKED} close A@2 end @500"),
     ],
 )  # fmt: skip
-def test_what_is_not_acknowledged_comes_again(line: str, expected: list[str], rules: dict[str, Any]) -> None:
+def test_what_is_not_acknowledged_is_redelivered(line: str, expected: list[str], rules: dict[str, Any]) -> None:
     assert say(line, **rules) == expected
 
 

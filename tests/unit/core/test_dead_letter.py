@@ -39,9 +39,9 @@ TWICE = "P1,2,3 A<1,2,3@1 A<1,2@1.3"  # one attempt short of the policy's limit 
         case("push: the refused one left", "P1,2 r1<1@1 r1 nack 1@1.1 dlq m1@5 r2<2@20", mode=PUSH, **POLICY),
         case("nobody holds it any more", "P1,2 A<1@1 dlq m1@1.4 B<2@2", "I:AFFINITY_SPLIT", **POLICY),
         case("another is still held", "P1,2,3 A<1,2@1 dlq m1@1.4 B<3@2", "V:AFFINITY_SPLIT", **POLICY),
-        case("one never comes again and may have left, one cannot have", "P1,2 A<1@1 A<1@1.1 A<2@1.2 end @500", "I:UNACKED_STALL L:UNACKED_STALL", **POLICY),
+        case("one is never redelivered and may have left, one cannot have", "P1,2 A<1@1 A<1@1.1 A<2@1.2 end @500", "I:UNACKED_STALL L:UNACKED_STALL", **POLICY),
         case("it keeps no other key back any more", "on k2 P1 A<1@0.2 A nack 1@0.3 dlq k2m1@0.5 on k P1@1 ok1=m1@1.1 end @150", "L:STUCK", **POLICY),
-        case("it comes again although it left", "P1,2,3 A<1,2,3@1 dlq m2@1.9 A<2,3@2", **POLICY),
+        case("it is redelivered although it left", "P1,2,3 A<1,2,3@1 dlq m2@1.9 A<2,3@2", **POLICY),
     ],
 )  # fmt: skip
 def test_dead_letters(one: Case) -> None:

@@ -62,7 +62,7 @@ def test_epochs(one: Case) -> None:
         case("a baseline for each epoch", "P1,2 A<2@1 P1[e2]@5 ok1=f1@5.1 P2[e2]@5.2 ok2=f2@5.3 A<f2(2)@6", "V:ORDER_GAP", **ADOPTED),
         case("known by an unconfirmed message only", "P1@0 P2@0 P3@0 A<3@0.1 ok3=m3@0.2 ok2=m2@0.3", **ADOPTED),
         # one attempt of 2 is never answered, so the publisher's record of it stays open
-        case("what came before it was known comes again", f"{UNCONFIRMED} A1<2@6.2 {CONFIRMED} A1<2,3,4@20", delivery_delay_max_s=0.6, **ADOPTED),
+        case("what came before it was known is redelivered", f"{UNCONFIRMED} A1<2@6.2 {CONFIRMED} A1<2,3,4@20", delivery_delay_max_s=0.6, **ADOPTED),
         case("what never came comes late", f"{UNCONFIRMED} {CONFIRMED} A1<2,3,4@20", "V:ORDER_GAP V:ORDER_INVERSION V:REALTIME_INVERSION", delivery_delay_max_s=0.6, **ADOPTED),
         case("after a rewind to before it a skip is one", "P1,2,3,4,5 A<3@1 A<1,2,3,4@1.1 A<3@2 A<5@2.1", "V:REDELIVERY_SKIP", **ADOPTED),
     ],

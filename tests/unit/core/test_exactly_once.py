@@ -85,7 +85,7 @@ BESIDE: dict[str, Any] = {"exactly_once": True, "close_detection_max_s": 30.0}
     "one",
     [
         case("what was lost comes on a third stream", f"{TWO} P1,2,3 close A2@2.4 open A4 of client A@2.8 A1<3@3.3 A4<2@3.5 A4<3@5.6 A4 ack 3@5.7 close A1@6.7 open A5 of client A@7 A5<1@8.844 A4<2@8.844 A4<3@9 A5 ack 1@10 A4 ack 2,3@10 end @200", "I:ORDER_GAP", **BESIDE),
-        case("what was lost and came comes again", f"{TWO} P1,2 A1<2@1.7 close A2@5 A1<1@5.5 A1<2@20 open A3 of client A@21 A3<1@66 A1<2@67 A3 ack 1@68 A1 ack 2@69 end @200", "I:ORDER_GAP", **BESIDE),
+        case("what was lost and came is redelivered", f"{TWO} P1,2 A1<2@1.7 close A2@5 A1<1@5.5 A1<2@20 open A3 of client A@21 A3<1@66 A1<2@67 A3 ack 1@68 A1 ack 2@69 end @200", "I:ORDER_GAP", **BESIDE),
         case("what was lost comes, on a slower stream, behind what it brings along", f"{TWO} P1,2 A1<2@3.3 close A2@5 open A3 of client A@21.8 A3<2@24.2 A1<1@24.3 A1 ack 1@25 A3 ack 2@26 end @200", "I:ORDER_GAP", **BESIDE),
         case("what was lost comes while what overtook it is waited for", f"{TWO} open A3 of client A@2.5 P1@0 ok1=m1@0.5 P2@7.9 ok2=m2@8 A3<2@12.5 close A1@14.2 A2<1@16.7 A3<2@19.8 A2 ack 1@20 A3 ack 2@21 end @200", **BESIDE),
         case("what was refused below is lost", f"{TWO} P1,2 A1<1@1 A1<2@1.1 A1 nack 1@2 A1<2@9.8 close A2@18.9 A1<1,2@20 A1 ack 1,2@21 end @200", **BESIDE),

@@ -30,7 +30,7 @@ NONE_ACKED = "P1,2,3 A<1,2,3@1"
         case("the lease still runs", f"{ONE_ACKED} B<3@56", "V:AFFINITY_SPLIT"),
         case("the other stream of its client is still open", "open A1 of client A open A2 of client A P1,2,3 A1<1@1 A2<2@1.1 close A1@1.5 B<3@8", "V:AFFINITY_SPLIT"),
         case("a lease that was shortened to what it is", f"{ONE_ACKED} A modack 2 60s@1.3 B<3@50", "V:AFFINITY_SPLIT"),
-        case("it came again long after its acknowledgement", "P1,2 A<1@1 A ack 1@1.1 A<1@20 B<2@26", "V:AFFINITY_SPLIT"),
+        case("it was redelivered long after its acknowledgement", "P1,2 A<1@1 A ack 1@1.1 A<1@20 B<2@26", "V:AFFINITY_SPLIT"),
         case("and back again", f"{ONE_ACKED} B<3@8 A<3@16", "V:AFFINITY_SPLIT@8 I:AFFINITY_SPLIT@16"),
         case("what was held below a split is still held", "P1,2,3,4 A<1,2@1 A ack 1@1.4 B<3@8 B ack 3@8.1 C<4@30", "V:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@30"),
         case("a third subscriber", "P1,2,3 A<1@1 A ack 1@1.1 B<2@20 C<3@28", "V:AFFINITY_SPLIT@28"),
@@ -129,9 +129,9 @@ CONFIRMED: dict[str, Any] = {"exactly_once": True}
 @pytest.mark.parametrize(
     "one",
     [
-        case("a confirmed one comes again while another is held", "P1,2 A<1@1 A<2@10 A ack 1@10.1 A ackOK 1@10.2 B<1@58", "I:AFFINITY_SPLIT V:EOD_REDELIVERY_AFTER_ACK", **CONFIRMED),
+        case("a confirmed one is redelivered while another is held", "P1,2 A<1@1 A<2@10 A ack 1@10.1 A ackOK 1@10.2 B<1@58", "I:AFFINITY_SPLIT V:EOD_REDELIVERY_AFTER_ACK", **CONFIRMED),
         case("the lease of one below may be", "P1,2,3 A<1@1 A<2@2 A<3@10 A ack 2@10.1 A ackOK 2@10.2 B<1@58", "I:AFFINITY_SPLIT V:EOD_REDELIVERY_WHILE_OUTSTANDING", **CONFIRMED),
-        case("what is held comes again", f"{NONE_ACKED} A modack 3 10s@1.3 A ack 3@1.4 A ackOK 3@1.5 B<1@20", "I:AFFINITY_SPLIT V:EOD_REDELIVERY_WHILE_OUTSTANDING", **CONFIRMED),
+        case("what is held is redelivered", f"{NONE_ACKED} A modack 3 10s@1.3 A ack 3@1.4 A ackOK 3@1.5 B<1@20", "I:AFFINITY_SPLIT V:EOD_REDELIVERY_WHILE_OUTSTANDING", **CONFIRMED),
         case("without exactly-once delivery a confirmation means nothing", "P1,2 A<1@1 A<2@10 A ack 1@10.1 A ackOK 1@10.2 B<1@58", "I:AFFINITY_SPLIT"),
     ],
 )  # fmt: skip

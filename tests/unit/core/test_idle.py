@@ -52,7 +52,7 @@ def test_a_key_goes_on_where_it_was(after: str, expected: list[str]) -> None:
     assert not topic.rests
 
 
-def test_what_was_forgotten_is_counted_if_it_comes_again() -> None:
+def test_what_was_forgotten_is_counted_if_it_is_redelivered() -> None:
     topic = Topic(SETTLED)
     topic.go_on(f"A<2@{LATER}")
     assert topic.verifier.counters["deliveries_unplaced"] == 1

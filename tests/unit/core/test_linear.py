@@ -86,7 +86,7 @@ def hidden(messages: int) -> Iterator[Event]:
 
 
 def never_acked(messages: int) -> Iterator[Event]:
-    """Leases run out, what was refused comes again, and nothing is acknowledged."""
+    """Leases run out, what was nacked is redelivered, and nothing is acknowledged."""
     yield Opened(0.0, "s", "stream", "client")
     for seq in range(1, messages + 1):
         t = 5.0 * seq

@@ -112,9 +112,9 @@ UNACKED = "P1,2 A<1,2@1 A ack 2@1.2"
         case("its lease is not over long enough", f"{UNACKED} end @181"),
         case("refused", f"{UNACKED} A nack 1@1.5 end @500", "L:UNACKED_STALL@186"),
         case("refused by a lease modification", f"{UNACKED} A modack 1 0s@1.5 end @500", "L:UNACKED_STALL@186"),
-        case("refused, and come again", f"{UNACKED} A nack 1@1.5 A<1,2@2 A ack 1,2@2.2 end @500"),
+        case("nacked, and redelivered", f"{UNACKED} A nack 1@1.5 A<1,2@2 A ack 1,2@2.2 end @500"),
         case("acknowledged while it was on hold", "open A of client A open B of client A P1,2,3,4,5 A<2@1 A<3@1.2 A<5@10 A<3@20 A ack 3@20.1 A<3@40 A ack 2,5@41 end @500", "V:ORDER_GAP L:LOST_OVERTAKEN L:REDELIVERY_STALL"),
-        case("refused, come again and left alone", f"{UNACKED} A nack 1@1.5 A<1,2@2 A ack 2@2.2 end @500", "L:UNACKED_STALL@187"),
+        case("nacked, redelivered and left alone", f"{UNACKED} A nack 1@1.5 A<1,2@2 A ack 2@2.2 end @500", "L:UNACKED_STALL@187"),
         case("acknowledged", f"{UNACKED} A ack 1@1.3 end @500"),
         case("acknowledged once, it is never pending again", "P1 A<1@1 A ack 1@1.1 A<1@5 end @500"),
         case("acknowledged once, then refused", "P1 A<1@1 A ack 1@1.1 A<1@5 A nack 1@5.1 end @500"),
@@ -133,7 +133,7 @@ UNACKED = "P1,2 A<1,2@1 A ack 2@1.2"
         case("not verified", f"{UNACKED} end @500", unacked_deadline_s=inf),
     ],
 )  # fmt: skip
-def test_unacknowledged_messages_come_again(one: Case) -> None:
+def test_unacknowledged_messages_are_redelivered(one: Case) -> None:
     one.check()
 
 

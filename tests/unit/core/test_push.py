@@ -41,7 +41,7 @@ def test_after_a_failed_request(one: Case) -> None:
         case("one at a time", "P1,2,3 r1<1@1 r1 ack 1@1.1 r2<2@20 r2 ack 2@20.1 r3<3@40", mode=PUSH),
         case("while one is open", "P1,2 r1<1@1 r2<2@2 r2 ack 2@2.1 r1 ack 1@5", "V:PUSH_OVERLAP@2", mode=PUSH),
         case("the same message while it is open", "P1,2 r1<1@1 r2<1@2", "I:PUSH_OVERLAP", mode=PUSH),
-        case("right after what was refused and came again", "P1,2,3 a<1@1 a nack 1@1.1 b<1@1.3 b ack 1@1.4 c<2@1.5 d<3@1.5 c ack 2@1.6 d ack 3@1.6", "I:PUSH_OVERLAP V:PUSH_OVERLAP", mode=PUSH),
+        case("right after what was nacked and redelivered", "P1,2,3 a<1@1 a nack 1@1.1 b<1@1.3 b ack 1@1.4 c<2@1.5 d<3@1.5 c ack 2@1.6 d ack 3@1.6", "I:PUSH_OVERLAP V:PUSH_OVERLAP", mode=PUSH),
         case("after an acknowledgement that came to nothing, a slow copy", "P1,2 a<1@1 a ack 1@1.1 c<1@5 b<2@5.9 c ack 1@6.5 b ack 2@6.6", "I:PUSH_OVERLAP", mode=PUSH),
         case("a closed connection answers nothing", "P1,2 r1<1@1 close r1@1.1 r2<2@2", "V:PUSH_OVERLAP", mode=PUSH),
         case("right after the answer", "P1,2 r1<1@1 r1 ack 1@1.1 r2<2@1.2", "I:PUSH_OVERLAP", mode=PUSH),

@@ -36,7 +36,7 @@ def case(what: str, line: str, expected: str = "", **rules: Any) -> ParameterSet
         case("nothing follows, and time passes", "A<1~1@1 A<3~2@1.1 A<2~3@1.2 end @70", "N:PUBLISHED_OUT_OF_ORDER@1.2"),
         case("two of them", "A<1~1@1 A<4~2@1.1 A<3~3@1.2 A<2~4@1.3 A<5~5@1.4", "N:PUBLISHED_OUT_OF_ORDER@1.2 N:PUBLISHED_OUT_OF_ORDER@1.3"),
         case("numbers of several publishers", "A<1[x]~1@1 A<9[y]~2@1.1 A<3[x]~3@1.2 A<2[x]~4@1.3 A<10[y]~5@1.4 A<4[x]~6@1.5", "N:PUBLISHED_OUT_OF_ORDER@1.3"),
-        case("what comes first is verified, whatever comes again", "A<1~1@1 A<3~2@1.1 A<1~1@1.2 A<2~3@1.3 A<4~4@1.4", "N:PUBLISHED_OUT_OF_ORDER@1.3", redelivery_promised=False),
+        case("what comes first is verified, whatever is redelivered", "A<1~1@1 A<3~2@1.1 A<1~1@1.2 A<2~3@1.3 A<4~4@1.4", "N:PUBLISHED_OUT_OF_ORDER@1.3", redelivery_promised=False),
     ],
 )  # fmt: skip
 def test_the_publisher_sent_them_so(line: str, expected: list[str], rules: dict[str, Any]) -> None:
@@ -125,7 +125,7 @@ def test_the_finding_names_both_messages_and_when_they_were_stored() -> None:
         pytest.param("A<3,4@1 seek 5@2 A<1,2,3,4@9 A<1,2,4@10", [], id="the same behind a seek"),
         pytest.param("A<3~30@1 A<5~50@2 A<4~40@9 A<6~60@10", ["V:DELIVERED_OUT_OF_ORDER@9"], id="what is not older is verified"),
         pytest.param("A<3~30@1 A<5~50@2 A<4~40@3 A<6~60@10", ["V:DELIVERED_OUT_OF_ORDER@3"], id="also soon after, on the same session"),
-        pytest.param("A<3~30@1 A<4,5@1.1 A nack 3@2 A<3~30@3 A<5@3.1", ["V:REDELIVERY_SKIP@3.1"], id="what came in order has to come again so"),
+        pytest.param("A<3~30@1 A<4,5@1.1 A nack 3@2 A<3~30@3 A<5@3.1", ["V:REDELIVERY_SKIP@3.1"], id="what came in order has to be redelivered so"),
     ],
 )  # fmt: skip
 def test_what_is_older_than_the_record_may_come_at_any_time(line: str, expected: list[str]) -> None:
@@ -139,7 +139,7 @@ def test_by_push_it_may_have_been_acknowledged_before_the_record() -> None:
     assert "V:PUSH_ADVANCE_PAST_NACK@2" in listed(all_of(line, **ONE_REGION, mode=Mode.PUSH))
 
 
-def test_what_left_the_window_may_come_again() -> None:
+def test_what_left_the_window_may_be_redelivered() -> None:
     """It is not known any more, so it is no new record; what has a higher number is."""
     ahead = " ".join(f"A<{n}~{n}@{n}" for n in range(1, 61))
     again = f"{ahead} A<1~1@70 A<2~2@70.1 A<61~61@71 A<z61(61)~62@72"

@@ -70,7 +70,7 @@ LATER = "open T of client A@1000 open U of client A@1001"
 @pytest.mark.parametrize(
     "one",
     [
-        case("what comes again after that begins a run unverified", f"{SETTLED} {LATER} A<1@1002 A<3@1003", **IDLE),
+        case("what is redelivered after that begins a run unverified", f"{SETTLED} {LATER} A<1@1002 A<3@1003", **IDLE),
         case("a key that is not idle yet is verified", f"{SETTLED} open T of client A@190 A<1@195 A<3@196", "V:REDELIVERY_SKIP", **IDLE),
         case("a key that holds something keeps it", f"P1,2,3 A<1,2,3@1 A ack 2,3@1.4 A modack 1 2000s@1.5 {LATER} A<1@1002 A<3@1003", "V:REDELIVERY_SKIP", unacked_deadline_s=inf, **IDLE),
         case("new messages are verified as ever", f"{SETTLED} P4@900 ok4=m4@900.1 P5@900.2 ok5=m5@900.3 {LATER} A<5@1002", "V:ORDER_GAP", delivery_deadline_s=2000, idle_after_s=200),

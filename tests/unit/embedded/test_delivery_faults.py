@@ -162,7 +162,7 @@ def test_the_ledger_names_the_message_that_comes_alone() -> None:
     assert out == f"A<{names[faults.ledger.latest[0].message_id]},k5"
 
 
-def test_what_is_to_be_filled_in_is_not_lost_when_what_follows_comes_again() -> None:
+def test_what_is_to_be_filled_in_is_not_lost_when_what_follows_is_redelivered() -> None:
     play, _ = faulty("late_fill:count=1")
     assert play("open:A/1 +k:1,2,3 ack:k2 nack:k3 ack:k1") == "A<k2 A<k3 A<k1 A<k3"
 
@@ -257,7 +257,7 @@ def test_a_lost_ack_fails_for_the_time_being_with_exactly_once() -> None:
     assert play("ack:k1 @20") == ""
 
 
-def test_push_goes_past_a_message_that_never_comes_again() -> None:
+def test_push_goes_past_a_message_that_never_is_redelivered() -> None:
     play, _ = faulty("never_redeliver", settings=pushed())
     assert play("+k:1,2 bad:k1 @0.1") == "POST k1 POST k2"
 

@@ -62,7 +62,7 @@ class TestRecords:
             "Pub/Sub delivered message 5 to A right after message 2 and skipped messages 3 and 1 and other records of messages 2 and 3, which"
         )
 
-    def test_what_is_held_may_be_what_came_again(self) -> None:
+    def test_what_is_held_may_be_what_was_redelivered(self) -> None:
         finding = found("P1,2 A<1,2@1 B<1@2", Kind.AFFINITY_SPLIT)
         assert said(finding) == (
             "Pub/Sub delivered message 1 (id m1) to B while A was still holding messages 1 and 2. This is not certain: "
@@ -102,7 +102,7 @@ class TestLists:
     def test_a_skip_after_something_unknown(self) -> None:
         facts: Facts = {"seq": 5, "after": 0, "skipped": (4,), "skipped_count": 1, "subscriber": "A"}
         assert said(made(Kind.REDELIVERY_SKIP, facts)).startswith(
-            "Pub/Sub delivered message 5 to A and skipped message 4, which should have come again before it."
+            "Pub/Sub delivered message 5 to A and skipped message 4, which should have been redelivered before it."
         )
 
     def test_a_step_inside_a_response_after_something_unknown(self) -> None:

@@ -63,7 +63,7 @@ def test_files_are_not_compared() -> None:
     [
         (("1 2 3 2 3 4",), "redelivered from 2 on"),
         (("1 3 2 3 4",), "the first delivery of 2 got lost with its file, and the redelivery brings 3 again"),
-        (("1 3 2 4", "3"), "and 3 comes again in another file"),
+        (("1 3 2 4", "3"), "and 3 is there again in another file"),
         (("2", "3 2 3 4"), "2 was delivered to another file before"),
         (("1#a 2#b 1#c 2#d 3 4",), "a publisher that repeats"),
         (("2#b 1 2#d 3",), "of the first attempt only 2 was stored"),
@@ -74,7 +74,7 @@ def test_what_looks_wrong_and_is_not(files: tuple[str, ...], why: str) -> None:
     assert verified(*files).verdict is Verdict.PASS, why
 
 
-def test_what_may_still_come_again_is_undecided() -> None:
+def test_what_may_still_be_written_again_is_undecided() -> None:
     verification = verified("1 3 2")
     assert verification.verdict is Verdict.UNKNOWN
     assert statuses(verification) == {INVERSION: Status.INDETERMINATE}

@@ -18,7 +18,7 @@ from prober.probes.affinity import Allowance
         ("+1 +2 +3", 1, 0),
         ("+1 +2 +3 +4 +5", 1, 2),
         ("+1 +2 +3 -1 +4", 2, 0),
-        ("+1 +2 +3 +3", 1, 0),  # it came again: it is one message
+        ("+1 +2 +3 +3", 1, 0),  # it was redelivered: it is one message
         ("+1 +2 -9 +3 +4", 1, 1),  # another subscriber's
         ("+1 +2 +b3 +b4", 0, 0),  # another stream
     ],

@@ -361,7 +361,7 @@ def test_what_never_came_counts_unless_the_run_ended_under_maintenance(
 
 
 def test_the_reason_is_the_first_situation_that_was_not_met() -> None:
-    requires = {"deliveries_first": "nothing was delivered", "nacks": "nothing was nacked", "rewinds": "nothing came again"}
+    requires = {"deliveries_first": "nothing was delivered", "nacks": "nothing was nacked", "rewinds": "nothing was redelivered"}
     probe = Experiment("p", "", publishes_all, requires=requires)
     assert runner._vacuous(probe, {"deliveries_first": 3, "nacks": 1, "rewinds": 1}) == ""
     assert runner._vacuous(probe, {"deliveries_first": 3}) == "nothing was nacked (also 0: rewinds)"

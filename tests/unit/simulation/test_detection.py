@@ -92,7 +92,7 @@ def test_some_are_allowed_but_with_exactly_once(probe: str, *, must_be_found: bo
     assert detection.is_as_expected is not must_be_found
 
 
-def test_what_comes_again_is_not_guaranteed_with_dead_letters() -> None:
+def test_what_is_redelivered_is_not_guaranteed_with_dead_letters() -> None:
     assert not total(note("redeliver_single", probe="dead_letter"), fault="redeliver_single").cells
     assert total(note("redeliver_single", probe="redelivery"), fault="redeliver_single").cells
 

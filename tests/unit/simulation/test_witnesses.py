@@ -39,10 +39,10 @@ def saw(
 
 
 @pytest.mark.parametrize("fault", ["never_redeliver", "resume_past_unacked"])
-def test_what_was_acknowledged_need_not_come_again(fault: str) -> None:
+def test_what_was_acknowledged_need_not_be_redelivered(fault: str) -> None:
     assert saw(fault, "m1", got(1, "A", 1), acked(1.1, "A", 2))
     assert not saw(fault, "m1", got(1, "A", 1), acked(1.1, "A", 1))
-    assert not saw(fault, "m1", got(1, "A", 1), acked(9.0, "A", 1))  # it was under way, or came again all the same
+    assert not saw(fault, "m1", got(1, "A", 1), acked(9.0, "A", 1))  # it was under way, or was redelivered nevertheless
 
 
 @pytest.mark.parametrize("fault", ["split_holder", "overlap_pull", "overlap_push"])
@@ -91,7 +91,7 @@ def test_what_was_acknowledged_may_have_gone_with_a_stream_that_broke(fault: str
 
 
 @pytest.mark.parametrize("fault", ["redeliver_single", "redeliver_unacked_only", "stall_run"])
-def test_what_came_elsewhere_may_have_been_sent_after_what_comes_again(fault: str) -> None:
+def test_what_came_elsewhere_may_have_been_sent_after_what_is_redelivered(fault: str) -> None:
     slow = (got(1, "A", 1), got(1, "A", 2), acked(1.1, "A", 2), got(2, "B", 1), acked(2.1, "B", 1))  # 1 on B, then 1 and 2 on A
     assert not saw(fault, "m1", *slow)
     assert saw(fault, "m1", *slow, at=1.5, delay_s=0.5)
@@ -134,7 +134,7 @@ def test_what_was_never_pushed_may_be_due_to_the_endpoint() -> None:
 
 
 @pytest.mark.parametrize("fault", ["forget_holds", "lease_short"])
-def test_what_comes_again_shows_while_it_is_held(fault: str) -> None:
+def test_what_is_redelivered_shows_while_it_is_held(fault: str) -> None:
     assert saw(fault, "m1", got(1, "A", 1), got(2, "B", 1))
     assert saw(fault, "m1", got(1, "A", 1), got(2, "A", 1))
     assert not saw(fault, "m1", got(1, "A", 1), acked(1.4, "A", 1), got(2, "B", 1))

@@ -185,7 +185,7 @@ class TestPage:
         """Nobody has to look for it."""
         found = Page(ask(full_view(), "/incidents/run-2-redelivery").text)
         assert "Pub/Sub delivered message 4 to A right after message 2 and skipped message 3" in found.said()
-        assert "Message 3 should have come again between message 2 and message 4; it did not." in found.said()
+        assert "Message 3 should have been redelivered between message 2 and message 4; it was not." in found.said()
         (finding,) = {link.split("/")[-2] for link in found.values("href") if link.endswith("/trace")}
         assert {f"../api/v1/findings/{finding}/trace", f"../api/v1/findings/{finding}/bundle"} <= set(found.values("href"))
         assert "svg" in {tag for tag, attributes in found.elements if attributes.get("role") == "img"}

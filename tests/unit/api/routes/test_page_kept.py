@@ -58,7 +58,7 @@ class TestFinding:
             " UTC , open Incident Redeliveries leave messages out on europe , since",
             "violation: no legal behaviour of the service explains what was observed",
             "4 times on this key, 3 of them open",
-            "Message 3 should have come again between message 2 and message 4; it did not.",
+            "Message 3 should have been redelivered between message 2 and message 4; it was not.",
             "10 events, taken from 17. Verified again, they alone give the same finding.",
             "ordering-prober verify --explain redelivery-europe-wire-089-1.jsonl",
             "Does the subscription have a dead-letter policy?",
@@ -154,7 +154,8 @@ class TestOthers:
         assert "Run redelivery-europe-wire-089 FAIL REDELIVERY_SKIP" in said
         assert "publish_latency \u2013 \u2013 \u2013 1" in said
         observed = (
-            "Pub/Sub delivered message 4 to A right after message 2 and skipped message 3, which should have come again in between."
+            "Pub/Sub delivered message 4 to A right after message 2 and skipped message 3, "
+            "which should have been redelivered in between."
         )
         assert f"REDELIVERY_SKIP violation {observed} key orders-1042 · redelivery on europe (wire) 2026-03-01 11:59:1" in said
 

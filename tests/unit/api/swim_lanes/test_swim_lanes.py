@@ -275,7 +275,8 @@ class TestCaption:
         finding = Finding(Kind.REDELIVERY_SKIP, Status.VIOLATION, "s", "k", 1.0, (1,), facts)
         said = caption(drawn_of([Ended(1.0, True)], finding))
         assert said.sentence == (
-            "Messages 2 and 3 of epoch e1 should have come again between message 1 of epoch e1 and message 1 of epoch e2; they did not."
+            "Messages 2 and 3 of epoch e1 should have been redelivered between message 1 of epoch e1 and message 1 of epoch e2; "
+            "they were not."
         )
         assert said.mark == "skips 2 and 1 more"
         assert absent(finding.kind, facts) == (2, 2)
@@ -295,7 +296,7 @@ class TestDocument:
         title, description = drawn.root[0], drawn.root[1]
         assert (title.tag, title.text) == (f"{SVG}title", "REDELIVERY_SKIP on key k")
         assert description.text == (
-            "Message 3 should have come again between message 2 and message 4; it did not. "
+            "Message 3 should have been redelivered between message 2 and message 4; it was not. "
             "Sequence diagram of 9 events, time downwards; what is wrong stands in line 10 of the trace."
         )
 

@@ -41,7 +41,7 @@ ORDER = Objective("order", Indicator.ORDER, 0.99, 30 * DAY_S)
 ORDER_IN_EUROPE = Series("europe", "order", definition_of(ORDER))
 NOTHING = SliCounts()
 SKIPPED = "P1,2,3,4 A<1@1 A<2@1.1 A<3@1.2 A ack 3@1.3 A<2@2 A<4@2.1 stop @5"
-"""Message 3 is passed over when 2 and 4 come again."""
+"""Message 3 is passed over when 2 and 4 are redelivered."""
 
 
 def store_at(url: str) -> StatusStore:

@@ -154,7 +154,7 @@ def test_a_finding_without_evidence_says_why(*, events: bool, passing_s: float, 
     outcome, recorded = failed()
     record = kept(outcome, recorded if events else None, passing_s).findings[0]
     assert (record.evidence, record.unproven_because) == (None, reason)
-    assert "skipped message 3, which should have come again" in record.explanation
+    assert "skipped message 3, which should have been redelivered" in record.explanation
 
 
 def test_every_finding_that_is_kept_has_its_proof() -> None:

@@ -100,7 +100,7 @@ def long(messages: int, then: str) -> Verified:
 
 
 def stalled() -> Verified:
-    """Message 201 was refused and came again, and nothing came after it. Of 800 events ten show that."""
+    """Message 201 was nacked and redelivered, and nothing came after it. Of 800 events ten show that."""
     return long(200, "A<201@200.6 A<202@200.61 A<203@200.62 A nack 201@200.7 A<201@200.8 end @1200")
 
 
