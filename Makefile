@@ -76,7 +76,7 @@ chart: $(VENV)/dev.stamp  ## Package the Helm chart, with its rules and dashboar
 	@mkdir -p dist
 	@$(BIN)/python -c "import helm_python; print(helm_python.package('helm/ordering-keys-prober', destination='dist'))"
 
-simulate: $(VENV)/runtime.stamp  ## Run the whole prober in virtual time, 200 times: every fault must be found, and nobody accused in vain
+simulate: $(VENV)/runtime.stamp  ## Run the whole prober in virtual time, 200 times: every fault must be found, without a false alarm
 	$(BIN)/ordering-prober simulate --seeds 1..200
 
 detection: $(VENV)/runtime.stamp  ## Gather 10,000 hours of probes and write docs/detection.md: which probe finds which fault (hours; after Ctrl-C it goes on from there)

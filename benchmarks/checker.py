@@ -68,7 +68,7 @@ def ratios(history: History, repeat: int, count: int) -> list[float]:
     lines = stream.getvalue().splitlines()[1:]
     verifier = Verifier(rules, subscriptions=("s",))
     found = [finding for event in events for finding in verifier.observe(event)]
-    assert not [one for one in (*found, *verifier.finish()) if one.status in FAILING], "a legal history is accused"
+    assert not [one for one in (*found, *verifier.finish()) if one.status in FAILING], "a violation is reported for a legal history"
     rounds = [one_round(events, lines, rules) for _ in range(repeat)]
     yardstick = min(loads for loads, _ in rounds)
     return [verification / yardstick for _, verification in rounds]

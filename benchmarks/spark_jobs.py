@@ -106,14 +106,14 @@ def _measure(location: Path, repeat: int, memory: str, jobs: list[str], bare_s: 
         if not probed:
             checks["hot-keys"] = lambda: _compare_keys(reports)
 
-        def anew(job: Callable[[Work], object]) -> Callable[[], None]:
+        def repeated(job: Callable[[Work], object]) -> Callable[[], None]:
             def carry_out() -> None:
                 rmtree(f"{scratch}/reports", ignore_errors=True)
                 job(work)
 
             return carry_out
 
-        tasks = {"hot-keys": anew(hot_keys.run), "slo-burn": anew(slo_burn.run), "reverify": anew(reverify.run)}
+        tasks = {"hot-keys": repeated(hot_keys.run), "slo-burn": repeated(slo_burn.run), "reverify": repeated(reverify.run)}
         spent = {}
         for name in jobs:
             spent[name] = _best(name, tasks[name], repeat, bare_s)

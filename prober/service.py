@@ -304,7 +304,7 @@ class Service:
             self._unshared.follow()
         else:
             self._sharding.follow(self._assignments.probe_instances, changes.changed, self._renew)
-        for words, names in (("anew", changes.changed), ("gone", changes.gone), ("new", changes.new)):
+        for words, names in (("changed", changes.changed), ("gone", changes.gone), ("new", changes.new)):
             if names:
                 _log.info("%s: %s", words, ", ".join(sorted(names)))
 

@@ -16,7 +16,7 @@ from prober.evidence.naming import capital
 from prober.sinks.status.records import FindingRecord
 
 NAME_LENGTH_MAX: Final = 40
-IN_VAIN: Final = "waited in vain"
+NOT_DELIVERED: Final = "not delivered"
 
 
 class Caption(NamedTuple):
@@ -118,12 +118,12 @@ def _split(text: Wording) -> Caption:
 
 def _stuck(text: Wording) -> Caption:
     _absent(Kind.STUCK, text)
-    return Caption(f"{capital(text.several('seqs', 'count'))} should have been delivered; nothing came.", IN_VAIN)
+    return Caption(f"{capital(text.several('seqs', 'count'))} should have been delivered; nothing came.", NOT_DELIVERED)
 
 
 def _unacked(text: Wording) -> Caption:
     were, seqs = _were(_absent(Kind.UNACKED_STALL, text)), capital(text.several("seqs", "count"))
-    return Caption(f"{seqs} had never been acknowledged and should have been redelivered; {were} not.", IN_VAIN)
+    return Caption(f"{seqs} had never been acknowledged and should have been redelivered; {were} not.", NOT_DELIVERED)
 
 
 def _id_conflict(text: Wording) -> Caption:
@@ -166,10 +166,10 @@ CAPTIONS: Final[Mapping[Kind, Callable[[Wording], Caption]]] = {
     ),
     Kind.STUCK: _stuck,
     Kind.LOST_OVERTAKEN: lambda text: Caption(
-        f"{capital(text.one())} should have come before {text.one('by')}, which overtook it; it never came.", IN_VAIN
+        f"{capital(text.one())} should have come before {text.one('by')}, which overtook it; it never came.", NOT_DELIVERED
     ),
     Kind.REDELIVERY_STALL: lambda text: Caption(
-        f"The redelivery should have gone on up to {text.one('target')}; it stopped before.", IN_VAIN
+        f"The redelivery should have gone on up to {text.one('target')}; it stopped before.", NOT_DELIVERED
     ),
     Kind.UNACKED_STALL: _unacked,
     Kind.PHANTOM: lambda text: Caption(f"Only what was published should come; {text.one()} came and never was.", "never published"),

@@ -66,7 +66,7 @@ def conclude(seen: Soak, setting: Setting, began_t: float) -> None:
         seen.counted, seen.runs = samples.counted(seen.last), samples.runs(setting.service.url)
         if seen.counted.total() == len(seen.runs):
             break
-    seen.findings = list(samples.accusations(setting.service.url))
+    seen.findings = list(samples.violations(setting.service.url))
     seen.injected = json.loads(get(f"{setting.admin}/ledger"))["counts"]
 
 

@@ -80,7 +80,7 @@ class Sample:
         return sum(self.metrics[name].values())
 
     @property
-    def accused(self) -> dict[str, float]:
+    def reported(self) -> dict[str, float]:
         """The findings that report a violation of a service, by kind."""
         return {kind: count for (kind, status), count in self.metrics["findings"].items() if status in FAILING and count}
 
@@ -148,7 +148,7 @@ def runs(url: str) -> list[Mapping[str, Any]]:
     return list(_listed(f"{url}/api/v1/runs?limit=100"))
 
 
-def accusations(url: str) -> Iterator[Mapping[str, Any]]:
+def violations(url: str) -> Iterator[Mapping[str, Any]]:
     """Every finding that reports a violation of a service, with its evidence."""
     for status in sorted(FAILING):
         for one in _listed(f"{url}/api/v1/findings?limit=100&status={status}"):

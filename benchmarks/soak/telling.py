@@ -17,7 +17,7 @@ from prober.probes.catalogue import ProbeName
 
 HEAD = (
     "minute  service MiB  target MiB  descriptors  threads  loop lag p99 ms  CPU %  waits %  messages/s"
-    "  runs PASS/FAIL/UNKNOWN  skipped  accused"
+    "  runs PASS/FAIL/UNKNOWN  skipped reported"
 )
 COLUMNS = (Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN)
 
@@ -54,7 +54,7 @@ def line(now: Sample, before: Sample) -> str:
         f"{rate(now, before):10,.0f}",
         f"{'/'.join(str(verdicts[verdict]) for verdict in COLUMNS):>22}",
         f"{now.value('scheduler_skips'):7.0f}",
-        f"{sum(now.accused.values()):7.0f}",
+        f"{sum(now.reported.values()):7.0f}",
     )
     return "  ".join(columns)
 
@@ -143,9 +143,9 @@ def panels(seen: Soak) -> list[Panel]:
             [Series(str(verdict), [(one.t, one.verdicts()[verdict]) for one in samples]) for verdict in Verdict],
         ),
         Panel(
-            "Accusations, skipped runs",
+            "Violations, skipped runs",
             [
-                Series("accusations", [(one.t, sum(one.accused.values())) for one in samples]),
+                Series("violations reported", [(one.t, sum(one.reported.values())) for one in samples]),
                 Series("skipped runs", [(one.t, one.value("scheduler_skips")) for one in samples]),
             ],
         ),

@@ -135,7 +135,7 @@ def planted(setting: Setting, fault: str) -> Trouble:
         fault.partition(":")[0],
         PLANTED_S,
         partial(armed, setting, fault),
-        lambda before, now: sum(now.accused.values()) > sum(before.accused.values()),
+        lambda before, now: sum(now.reported.values()) > sum(before.reported.values()),
         planted=fault,
     )
 

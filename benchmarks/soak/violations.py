@@ -82,11 +82,11 @@ class Soak:
         for one in self.findings:
             words = f"{one['kind']} on key {one['key']} of {one['target']}, run {one['run_id']}"
             if not any(self.is_about(spell, one) for spell in self.spells):
-                yield f"accused in vain: {words}"
+                yield f"false alarm: {words}"
             if not one["evidence"] and not one["unproven_because"]:
                 yield f"neither proven, nor said why not: {words}"
         stored = {one["kind"] for one in self.findings}
-        yield from (f"{kind}: counted, and not in the store" for kind in self.last.accused if kind not in stored)
+        yield from (f"{kind}: counted, and not in the store" for kind in self.last.reported if kind not in stored)
 
     def is_about(self, spell: Spell, finding: Mapping[str, Any]) -> bool:
         """Whether a finding is what a trouble planted."""

@@ -183,7 +183,7 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "zombie_publish",
-        "A publish fails with UNAVAILABLE, and 1 s later its messages are stored all the same, behind what was published meanwhile.",
+        "A publish fails with UNAVAILABLE, and 1 s later its messages are nevertheless stored, behind what was published meanwhile.",
         benign=True,
         shows='publishes_total{outcome="unknown"}, publisher duplicates',
     ),

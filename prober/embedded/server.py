@@ -243,7 +243,7 @@ async def serve_embedded(
     try:
         async with EmbeddedServer(port, faults, admin_port, host=host, rest_port=rest_port) as server:
             if not ip_address(host).is_loopback:
-                say(f"whoever reaches {host} may use this server: it asks nobody who they are")
+                say(f"every client that reaches {host} may use this server: it does not authenticate clients")
             say(f"Pub/Sub on {server.address}: export PUBSUB_EMULATOR_HOST={server.address}")
             if server.rest_address:
                 say(f"Pub/Sub over REST on http://{server.rest_address}")

@@ -57,7 +57,7 @@ RECOVERS_S: Final = 30.0
 """How long to wait until a key has gone on after its stream broke; what is pending then is the checker's."""
 LISTENS_S: Final = 2.0
 """How much longer than a message may be on its way it is listened at the end."""
-LISTENS_ANEW_S: Final = 7.0
+LISTENS_AGAIN_S: Final = 7.0
 """How long a new subscriber listens."""
 
 
@@ -170,7 +170,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
     await asyncio.sleep(ANSWERS_S)
     await asyncio.gather(*(subscriber.close() for subscriber in subscribers))
     await context.subscribe(decide)
-    await asyncio.sleep(LISTENS_ANEW_S)
+    await asyncio.sleep(LISTENS_AGAIN_S)
 
 
 async def _rounds(context: ProbeContext, trial: Trial, turn: int, workload: Workload) -> int:

@@ -1,4 +1,4 @@
-{{/* The configuration file: what the user wrote, and what the chart knows by itself laid over it. */}}
+{{/* The configuration file: what the user wrote, and the settings of the chart merged into it. */}}
 {{- define "prober.config" -}}
 {{- $own := dict "api" (dict "host" "0.0.0.0" "port" 8080) -}}
 {{- with .Values.links.runbooks -}}

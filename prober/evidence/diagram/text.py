@@ -32,7 +32,7 @@ _SIGNS: Final[Mapping[Sign, str]] = {Sign.OPENED: "o", Sign.CLOSED: "x", Sign.GO
 _SHORT: Final[Mapping[str, str]] = {"confirmed": "ok", "ack confirmed": "ack ok", "outcome unknown": "unknown"}
 _WRONG: Final[Mapping[Status, str]] = {
     Status.VIOLATION: "X <-- wrong",
-    Status.LIVENESS: "X <-- in vain",
+    Status.LIVENESS: "X <-- not delivered",
     Status.INDETERMINATE: "? <-- perhaps",
     Status.INFO: "<-- here",
 }

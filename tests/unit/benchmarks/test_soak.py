@@ -81,11 +81,11 @@ def test_where_nothing_is_wrong_nothing_is_broken() -> None:
 @pytest.mark.parametrize(
     ("spells", "changed", "words"),
     [
-        ((), {}, "accused in vain: ORDER_GAP on key ordering-2 of soak"),
-        ((PLANTED,), {"key": "ordering-1"}, "accused in vain"),
-        ((PLANTED,), {"target": "load"}, "accused in vain"),
-        ((PLANTED,), {"kind": "STUCK"}, "accused in vain"),
-        ((PLANTED,), {"found_at": "2023-11-14T22:20:00Z"}, "accused in vain"),
+        ((), {}, "false alarm: ORDER_GAP on key ordering-2 of soak"),
+        ((PLANTED,), {"key": "ordering-1"}, "false alarm"),
+        ((PLANTED,), {"target": "load"}, "false alarm"),
+        ((PLANTED,), {"kind": "STUCK"}, "false alarm"),
+        ((PLANTED,), {"found_at": "2023-11-14T22:20:00Z"}, "false alarm"),
         ((PLANTED,), {"evidence": None}, "neither proven, nor said why not"),
         ((PLANTED,), {"evidence": None, "unproven_because": "no time"}, "swap_in_batch: no finding of it was proven"),
     ],

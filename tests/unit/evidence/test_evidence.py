@@ -150,7 +150,7 @@ def test_the_wait_and_its_deadline_are_drawn() -> None:
     assert "199 s without it" in waited
     assert "2 and 1 more missing" in missing
     assert "the deadline passed, 136 s after the wait began" in decides
-    assert decides.endswith("X <-- in vain")
+    assert decides.endswith("X <-- not delivered")
     drawn = swim_lanes(record)
     assert "the deadline passed, 136 s after the wait began" in drawn
     assert "+ 3 min" in drawn

@@ -160,7 +160,7 @@ class TestMarks:
         drawn = Drawing(found("P1,2 A<1@1 A ack 1@1.1 end @500"))
         assert drawn.rows()[-2:] == [
             "missing 2 should be here",
-            "500.000 the deadline passed, 120 s after the wait began waited in vain",
+            "500.000 the deadline passed, 120 s after the wait began not delivered",
         ]
 
     def test_what_is_uncertain_looks_uncertain(self) -> None:

@@ -187,7 +187,7 @@ def test_many_subscribers_share_a_last_column() -> None:
     ("status", "mark"),
     [
         (Status.VIOLATION, "X <-- wrong"),
-        (Status.LIVENESS, "X <-- in vain"),
+        (Status.LIVENESS, "X <-- not delivered"),
         (Status.INDETERMINATE, "? <-- perhaps"),
         (Status.INFO, "<-- here"),
     ],
@@ -203,7 +203,7 @@ def test_a_wait_in_vain_is_marked_at_its_end() -> None:
     *_, waited, missing, last = diagram_as_text(events, stuck, Rules()).splitlines()
     assert waited.endswith("... 499 s without it ...")
     assert missing.endswith("|. 2 and 2 more missing .>|")
-    assert last.endswith("= the deadline passed ================   X <-- in vain")
+    assert last.endswith("= the deadline passed ================   X <-- not delivered")
 
 
 def test_what_settles_it_later_is_marked_as_that() -> None:
