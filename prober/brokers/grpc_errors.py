@@ -50,7 +50,7 @@ _ADVICE: Final = {
     NotSupported: "the target cannot do that",
 }
 
-CERTAINLY_NOT_STORED: Final = frozenset(
+DEFINITELY_NOT_STORED: Final = frozenset(
     {
         StatusCode.INVALID_ARGUMENT,
         StatusCode.NOT_FOUND,
@@ -90,7 +90,7 @@ def error_of(code: StatusCode, details: str | None, doing: str) -> BrokerError:
 
 def outcome_of(code: StatusCode, details: str | None) -> Rejected | Unknown:
     """The outcome of a publish whose only attempt ended with a status."""
-    kind = Rejected if code in CERTAINLY_NOT_STORED else Unknown
+    kind = Rejected if code in DEFINITELY_NOT_STORED else Unknown
     return kind(_line(code, details))
 
 

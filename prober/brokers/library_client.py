@@ -33,7 +33,7 @@ from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransp
 from grpc import RpcError, StatusCode
 
 from prober.brokers.base import FlowControlSettings, Rejected, Unknown
-from prober.brokers.grpc_errors import CERTAINLY_NOT_STORED, error_of
+from prober.brokers.grpc_errors import DEFINITELY_NOT_STORED, error_of
 from prober.errors import BrokerError
 
 NEVER_SENT_ERRORS: Final[tuple[type[Exception], ...]] = (
@@ -198,7 +198,7 @@ def future_outcome(error: BaseException, attempts: int) -> Rejected | Unknown:
     """
     if isinstance(error, NEVER_SENT_ERRORS) or is_stop(error):
         return Rejected(f"never sent: {_line(error)}")
-    if isinstance(error, exceptions.GoogleAPICallError) and attempts == 1 and _status_of(error) in CERTAINLY_NOT_STORED:
+    if isinstance(error, exceptions.GoogleAPICallError) and attempts == 1 and _status_of(error) in DEFINITELY_NOT_STORED:
         return Rejected(_line(error))
     return Unknown(_line(error))
 

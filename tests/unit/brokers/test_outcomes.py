@@ -16,7 +16,7 @@ from google.pubsub_v1.services.publisher.transports import PublisherGrpcTranspor
 
 from prober.brokers import library_client
 from prober.brokers.base import Rejected, Unknown
-from prober.brokers.grpc_errors import CERTAINLY_NOT_STORED, error_of, outcome_of
+from prober.brokers.grpc_errors import DEFINITELY_NOT_STORED, error_of, outcome_of
 from prober.errors import (
     BrokerError,
     BrokerUnavailable,
@@ -117,7 +117,7 @@ def test_library_errors_become_ours() -> None:
     assert isinstance(library_client.library_error(exceptions.NotFound("x"), "y"), NotThere)
     assert isinstance(library_client.library_error(exceptions.Forbidden("x"), "y"), BrokerError)
     assert str(library_client.library_error(ValueError("x\ny"), "doing")) == "doing: ValueError x y"
-    assert {code.name for code in CERTAINLY_NOT_STORED} == REFUSED
+    assert {code.name for code in DEFINITELY_NOT_STORED} == REFUSED
 
 
 def test_a_connection_that_nobody_takes_is_reported_with_its_address_and_without_the_words_of_grpc() -> None:
