@@ -74,8 +74,8 @@ class Work:
         self.admin = Admin()
         self.maintenance: str | None = None
         """Why the target is under maintenance; None: it is not."""
-        self.told: list[Any] = []
-        """The results that the status store was told."""
+        self.reported: list[Any] = []
+        """The results that were reported to the status store."""
         self.counters = SloCounters(objectives)
         known = load(None, VARIABLES)
         (target,) = known.targets

@@ -52,7 +52,7 @@ def _rules(settings: str) -> Rules:
 
 @pytest.mark.parametrize("example", list(examples()), ids=lambda one: f"{one.rule}: {one.outcome}")
 def test_a_trace_has_the_outcome_of_its_row(example: Example) -> None:
-    verify_outcome(example, judge(example.rules, history(example.trace, example.rules.mode)))
+    verify_outcome(example, verify(example.rules, history(example.trace, example.rules.mode)))
 
 
 def verify_outcome(example: Example, findings: list[Finding]) -> None:
