@@ -292,7 +292,7 @@ class TestDoubts:
         )
         never = found("P1,2,3 A<1,2,3@1 A ack 1,2,3@1.5 seek 1/0@20 end @500", Kind.REDELIVERY_STALL)
         assert said(never).startswith(
-            "A seek back at t=20.000 s restored message 3, which had been delivered before, but it did not"
+            "A seek back at t=20.000 s restored message 3, which had been delivered before, but it was not redelivered"
         )
 
     def test_a_push_that_may_have_been_answered(self) -> None:

@@ -65,7 +65,7 @@ SPLIT = """\
     ("name", "witnesses", "facts", "expected"),
     [
         ("t02-gap-then-late", (5, 6, 8, 10), {"missing": (2,)}, GAP),
-        ("t32-move-while-2-provably-outstanding", (10, 11, 13), {}, SPLIT),
+        ("t32-move-while-2-certainly-outstanding", (10, 11, 13), {}, SPLIT),
     ],
 )
 def test_a_trace_is_drawn(name: str, witnesses: tuple[int, ...], facts: Facts, expected: str) -> None:
