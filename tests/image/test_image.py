@@ -88,7 +88,7 @@ def test_the_prober_runs_with_what_the_chart_gives_it(service: Image, tmp_path: 
 
 
 @pytest.mark.nightly  # minutes of Spark in a container; `tests/spark` runs the same jobs by day
-def test_the_jobs_judge_a_history(jobs: Image, tmp_path: Path) -> None:
+def test_the_jobs_verify_a_history(jobs: Image, tmp_path: Path) -> None:
     mounted = volumes(jobs, tmp_path)
     place = "/var/lib/ordering-prober"
     simulated = f"ordering-prober simulate --fault duplicate_id --seeds 4 --hours 0.03 --history {place}/history"

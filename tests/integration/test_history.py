@@ -129,8 +129,8 @@ def killed(location: Path, run_id: str, lives_s: float) -> tuple[dict[int, float
 @pytest.mark.parametrize("kills", nightly_but([4], [4, 20]))
 def test_a_killed_writer_loses_a_second_at_most_and_doubles_nothing(location: Path, kills: int) -> None:
     """Each kill takes a process that starts; `tests/property/test_history_crash.py` ends the records at any byte."""
-    chance = random.Random(20)
-    said = {f"run-{turn}": killed(location, f"run-{turn}", chance.uniform(0.0, 1.6)) for turn in range(kills)}
+    rng = random.Random(20)
+    said = {f"run-{turn}": killed(location, f"run-{turn}", rng.uniform(0.0, 1.6)) for turn in range(kills)}
     heir = Recorder(location, "heir")
     assert heir.writer.ship()
 

@@ -180,7 +180,7 @@ def test_a_port_that_is_taken_is_reported_before_anything_is_probed(
     assert "is taken; name another with api.port" in capsys.readouterr().err
 
 
-def test_a_wrong_configuration_is_told_before_anything_is_probed(
+def test_a_wrong_configuration_is_reported_before_anything_is_probed(
     capsys: Output, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("prober.service.Service.__init__", lambda *_: pytest.fail("the service was made"))

@@ -77,7 +77,7 @@ def strange(text: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def told(world: World) -> tuple[str, ...]:
+def reported(world: World) -> tuple[str, ...]:
     """What the checker says in sentences of its own."""
     queries: StatusQueries = world.view.archive.queries
     return tuple(record.explanation for record in queries.findings(limit=500).items)
