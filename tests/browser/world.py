@@ -2,7 +2,7 @@
 
 Two probers report, one has fallen silent. Most of what they watch is well; one guarantee is broken, one instance is unknown, one is under
 maintenance. All findings come from the recorded traces of tests/vectors, verified as in the service, so their evidence is real. Randomness
-is seeded and the time stands still at noon, so that every picture of it is the same.
+is seeded and the time stands still at noon, so that each picture is the same.
 """
 
 from __future__ import annotations
@@ -87,9 +87,8 @@ AFFINITY: Final = replace(
     guarantee="While messages of a key are outstanding, the key stays at one subscriber.",
     subscription="projects/shop/subscriptions/okp-us-affinity",
 )
-US: Final = replace(
-    AFFINITY, probe="ordering", guarantee=EUROPE.guarantee, subscription="projects/shop/subscriptions/okp-us-ordering"
-)
+OKP_US: Final = "projects/shop/subscriptions/okp-us-ordering"
+US: Final = replace(AFFINITY, probe="ordering", guarantee=EUROPE.guarantee, subscription=OKP_US)
 STAGING: Final = replace(EUROPE, target="staging", environment="staging", endpoint="10.20.0.5:8085", region="")
 ASIA: Final = replace(EUROPE, target="asia", region="asia-east1", endpoint="asia-east1-pubsub.googleapis.com:443")
 OWN: Final = (EUROPE, LIBRARY, REDELIVERY, STAGING)
@@ -283,15 +282,13 @@ def _verified(probe_instance: ProbeInstance, result: RunResult, instance: str, s
     header = replace(header, subscription=probe_instance.subscription, key=key)
     own = [_renamed(event, probe_instance.subscription, key) for event in events]
     found = verify_trace(result.run_id, header, own)
-    reported = replace(result, verdict=found.verdict, findings=found.findings, counts=found.counts, counters=found.counters)
+    reason = ", ".join(sorted({made.finding.kind for made in found.findings if made.finding.status in FAILING}))
     reported = replace(
-        reported, reason=", ".join(sorted({made.finding.kind for made in found.findings if made.finding.status in FAILING}))
+        result, verdict=found.verdict, reason=reason, findings=found.findings, counts=found.counts, counters=found.counters
     )
     recorded = KeptHistory(own, {probe_instance.subscription: header.rules}, len(own))
-    return entry_of(
-        EndedRun(probe_instance, reported, reported.started_at + reported.duration_s, 0.0, recorded),
-        ProberIdentity(instance, VERSION, STARTED),
-    )
+    ended = EndedRun(probe_instance, reported, reported.started_at + reported.duration_s, 0.0, recorded)
+    return entry_of(ended, ProberIdentity(instance, VERSION, STARTED))
 
 
 @cache
