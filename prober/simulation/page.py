@@ -146,8 +146,8 @@ def _below(detection: Detection) -> str:
 
 
 def _too_rarely(fault: str, probe: str, cell: Cell) -> str:
-    """One of them; whether that is more than chance explains, and what benign faults and troubles have to do with it."""
-    doubt = "" if cell.is_certainly_below else "; too few runs to prove that it is missed"
+    """One of them; whether that is more than random variation, and what benign faults and troubles have to do with it."""
+    doubt = "" if cell.is_significantly_below else "; too few runs to prove that it is missed"
     calm = f"; {cell.found_calm} of {cell.calm} without other disturbances" if cell.calm < cell.observable else ""
     why = f"; {WHY[fault, probe]}" if (fault, probe) in WHY else ""
     return f"- `{fault}`: {_share(cell)} at `{probe}`{doubt}{calm}{why}"
@@ -175,7 +175,7 @@ def _missed(detection: Detection) -> str:
     """The causes for which a probe misses faults: another probe sees them, or none can."""
     cells: dict[str, list[str]] = {}
     for fault, probe, cell in detection.matrix:
-        if cell.is_certainly_below:
+        if cell.is_significantly_below:
             share = f"{100 * cell.found / cell.observable:.0f} %"
             cells.setdefault(WHY.get((fault, probe), "not examined"), []).append(f"`{fault}` at `{probe}` ({share})")
     return f"{MISSED}\n{_table(('cause', 'faults'), [(why, ', '.join(found)) for why, found in cells.items()])}" if cells else ""
