@@ -14,7 +14,7 @@ from tests.alerts.stories import NAMES, WRITTEN
 from tests.commands import ROOT, RUNBOOKS
 from tests.unit.api.asking import view
 
-SECTIONS = ["First look", "Actions", "End"]
+SECTIONS = ["First look", "Actions", "Silence"]
 FOLDER = RUNBOOKS
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md") if path.stem != "README"}
 NEVER_SILENCED = {"PubsubProberWatchdog", "PubsubProberDrillFinding"}
