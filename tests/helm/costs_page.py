@@ -36,7 +36,7 @@ Metrics count for Google Cloud Managed Service for Prometheus; your own Promethe
 """
 
 _HISTORY: Final = """\
-## How large the history grows
+## Growth of the history
 
 Each message published or received is two events, {per_event:.1f} bytes each on disk (random message ids: {random:.1f} more).
 """
