@@ -77,13 +77,16 @@ def page(kept: Kept) -> str:
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """The figures of a group."""
-    rows = ["| measurement | best | goal | unit |", "|---|---|---|---|"]
-    for figure in figures:
-        best = show(figure.best) if figure.reaches_goal is False else f"**{show(figure.best)}**"
-        rows.append(f"| {figure.name} | {best} | {goal(figure)} | {figure.unit} |")
+    """The figures of a group: a table for each unit."""
+    rows = []
+    for unit, members in groupby(figures, lambda figure: figure.unit):
+        rows += [f"| measurement | {unit} | goal |", "|---|---|---|"]
+        for figure in members:
+            best = show(figure.best) if figure.reaches_goal is False else f"**{show(figure.best)}**"
+            rows.append(f"| {figure.name} | {best} | {goal(figure)} |")
+        rows.append("")
     dates = " and ".join(sorted({figure.date for figure in figures}))
-    return "\n".join([*rows, "", f"Measured on {dates}."])
+    return "\n".join([*rows, f"Measured on {dates}."])
 
 
 def goal(figure: Figure) -> str:

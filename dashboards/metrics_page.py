@@ -31,8 +31,8 @@ All metric families for queries and rules of your own. All names begin with `{PR
 Over OTLP ([service.md](service.md#traces-metrics-and-logs)) each family has the same name, labels and values, without a unit. Counters
 are monotonic cumulative sums since the start of the prober, histograms are cumulative with the same bounds, other families are gauges.
 
-| metric | type | labels | meaning | readers |
-|---|---|---|---|---|
+| metric | type and labels | meaning | readers |
+|---|---|---|---|
 """
 MEASUREMENTS: Final = """
 ## Measurements of probes
@@ -101,7 +101,12 @@ def _row(family: Family, by: Readers) -> str:
     recorded = [f"`{one}`" for one in sorted(by.recorded) if one not in _BY_SLO]
     slo = ["`slo:*`"] if by.recorded & set(_BY_SLO) else []
     by_all = ", ".join([*alerts, *slo, *recorded, *sorted(by.dashboards)])
-    cells = (f"`{name}`", family.kind, _labels(family), family.help.replace(", seconds since 1970", ""), by_all)
+    cells = (
+        f"`{name}`",
+        f"{family.kind}: {_labels(family)}".removesuffix(": "),
+        family.help.replace(", seconds since 1970", ""),
+        by_all,
+    )
     return f"| {' | '.join(cells)} |\n"
 
 

@@ -164,9 +164,6 @@ _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
 )
 # Completed by `load`, so that the models see them always.
 _COMPLETED: Final[Mapping[tuple[type[BaseModel], str], str]] = {
-    (Config, "targets"): "one embedded server",
-    (Config, "probes"): "see below",
-    (Config, "slos"): "see below",
     (TargetSettings, "probes"): "all possible",
     (TargetSettings, "region"): "from `endpoint`",
     (ProbeSettings, "schedule"): "see below",
@@ -179,15 +176,15 @@ _COMPLETED: Final[Mapping[tuple[type[BaseModel], str], str]] = {
 
 def reference_page() -> str:
     """The whole page."""
-    parts = [INTRODUCTION, _limits_of_workloads(), "## Keys\n", _table(Config)]
+    parts = [INTRODUCTION, _limits_of_workloads(), "## Keys\n", _keys()]
     for name, section, note in _SECTIONS:
         parts += [f"## {name}\n", *_prose(section, note), _table(section)]
         if section is ProbeSettings:
             parts += ["By default:\n", _yaml({"probes": {name: dict(probe) for name, probe in DEFAULT_PROBES.items()}})]
         if section is Slo:
             parts += [
-                "By default, if a probe of a target counts enough:\n",
-                _yaml({"slos": {name: dict(slo) for name, slo in DEFAULT_SLOS.items()}}),
+                "By default, if a probe of a target counts enough, each for the indicator of its name:\n",
+                _yaml({"slos": {name: _without_name(name, slo) for name, slo in DEFAULT_SLOS.items()}}),
             ]
             parts += ["The indicators:\n", _indicators()]
     return "\n".join(parts)
@@ -234,6 +231,18 @@ A run publishes `keys` x `messages` x bursts. Bursts: {bursts}. Rates above the 
 def _prose(section: type[BaseModel], note: str) -> Iterator[str]:
     text = " ".join(part for part in ((section.__doc__ or "").strip(), note) if part)
     yield f"{text}\n"
+
+
+def _keys() -> str:
+    """The keys of the file: its sections, and values of their own."""
+    sections = {name for name, _, _ in _SECTIONS}
+    names = {key: f"[`{key}`](#{key})" if key in sections else f"`{key}`" for key in fields_by_key(Config)}
+    return "".join(f"- {names[key]}: {field.description}\n" for key, field in fields_by_key(Config).items())
+
+
+def _without_name(name: str, slo: Mapping[str, str]) -> Mapping[str, str]:
+    """A default objective without an indicator of the same name, which is its default."""
+    return {key: value for key, value in slo.items() if (key, value) != ("indicator", name)}
 
 
 def _table(section: type[BaseModel]) -> str:
