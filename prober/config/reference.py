@@ -106,14 +106,14 @@ ORDERING_PROBER_SLOS__AFFINITY=false
 | `LOG_LEVEL` | `telemetry.log_level`, unless its own variable is set |
 | `OTEL_*` | [export of traces and metrics](service.md#traces-metrics-and-logs) |
 
-## When it changes
+## Reload
 
 `run` and `api` read the file's content every two seconds, and at once on SIGHUP. They apply `targets`, `probes`, `slos`, `maintenance`,
 `budget` and `comparisons` without a restart. For other sections, and for a `threshold` that is no bound of the histograms, the log and
 the status page report `restart to apply:` with the keys. A wrong file changes nothing, and the status page shows its errors
 ([the service](service.md#another-configuration)).
 
-## How often a probe must run
+## Minimum rates
 
 A probe that counts too little for an objective is an error with the required rate. A single bad event must not fire an alert, and the
 fastest alert fires at 2 % of the budget. Over 30 days, each target and vantage needs
@@ -206,7 +206,7 @@ def _limits_of_workloads() -> str:
     }
     table = "\n".join(f"| {what} | {bound} |" for what, bound in rows.items())
     return f"""\
-## How much a probe may do
+## Limits of workloads
 
 | what | at most |
 |---|---|

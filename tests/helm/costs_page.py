@@ -177,7 +177,7 @@ def _probes() -> str:
     rows.append(("all", "", "", f"**{between(price_of(Environment('').probe_instances))}**"))
     head = ("probe", "runs a month", "published a run", "price")
     each = message_bytes(instance.settings.sizes)
-    limit = "the [objectives](configuration.md#how-often-a-probe-must-run) limit how far you can reduce it"
+    limit = "the [objectives](configuration.md#minimum-rates) limit how far you can reduce it"
     words = f"A message of 256 bytes is billed as {each:.0f} bytes. `schedule.interval`, `keys` and `messages` scale the cost;\n{limit}.\n"
     return f"### One target, one vantage, default probes\n\n{_table(head, rows)}\n{words}"
 
