@@ -109,7 +109,6 @@ def test_it_may_not_go_on_elsewhere(one: Definite) -> None:
         legal("the lease of a lower acknowledged message is over, its acknowledgement was lost", "P1,2 A<1@1 A ack 1@1.1 A<2@50 A<1,2@62", **EOD),
         legal("its own lease was shortened", "P1 A<1@1 A modack 1 10s@1.5 A<1@17", **EOD),
         legal("a lower lease was shortened", "P1,2 A<1,2@1 A modack 1 10s@1.5 A<1,2@17", **EOD),
-        legal("its own refusal", "P1 A<1@1 A nack 1@1.5 A<1@2", **EOD),
         legal("the stream broke", "open A1 of client A P1,2 A1<1,2@1 close A1@2 open A2 of client A@2.1 A2<1,2@3", **EOD),
         legal("the stream is dead without anybody noticing", "P1,2 A<1,2@1 B<1,2@10 close A@20", close_detection_max_s=30, **EOD),
         legal("the acknowledgement may be lost, and the lease over", "P1 A<1@1 A ack 1@1.1 A<1@62", **EOD),

@@ -109,7 +109,6 @@ def test_a_dead_letter_policy_lifts_consistent_redelivery(one: Definite) -> None
         wrong("one holder at a time", "P1,2,3 A<1,2@1 A ack 1@1.4 B<3@2", "V:AFFINITY_SPLIT", **POLICY),
         wrong("one response at a time", "P1,2,3 pull b1@0.9 b1<1,2@1 pull b2@1.5 b2<3@1.6", "V:PULL_OVERLAP", mode=PULL, **POLICY),
         wrong("what is nacked once is redelivered", "P1 A<1@1 A nack 1@1.5 end @500", "L:UNACKED_STALL", **POLICY),
-        wrong("without a policy it is a skip", "P1,2,3,4 A<1,2,3@1 A ack 1,3@1.4 A nack 2@1.5 A<2,4@2", "V:REDELIVERY_SKIP"),
         wrong("what was never sent cannot have been dead-lettered", "P1,2 A<1@1 A ack 1@1.1 end @500", "L:STUCK", **POLICY),
     ],
 )  # fmt: skip

@@ -79,7 +79,6 @@ def test_what_comes_by_another_clock_fills_no_hole_inside_a_response() -> None:
         case("an acknowledgement under way, after one that had settled", "P1,2,3 pull b1@0.9 b1<1@1 b1 ack 1@1.1 pull b2@90 b2<2@90.1 b2 ack 2@90.2 pull b3@91 b3<3@91.1", "I:PULL_OVERLAP@91.1", mode=PULL),
         case("leases perhaps over", f"{BATCH} pull b2@57 b2<1,2,3@58", "I:PULL_OVERLAP", mode=PULL),
         case("leases provably over", f"{BATCH} pull b2@67 b2<1,2,3@68", mode=PULL),
-        case("acknowledgements settled", f"{DONE} pull b2@20 b2<4@20.1", mode=PULL),
         case("its lease may be over, and another pull may have been answered earlier", f"{BATCH} pull b2@57 b2<1@58 pull b3@1.2 b3<2,3@58.5", "I:PULL_OVERLAP V:PULL_OVERLAP", mode=PULL),
         case("its lease may be over, and another pull was sent later", f"{BATCH} pull b2@57 b2<1@58 pull b3@58.2 b3<2,3@58.5", "I:PULL_OVERLAP V:PULL_OVERLAP", mode=PULL),
     ],

@@ -27,7 +27,6 @@ TWO = "open A1 of client A open A2 of client A"
         case("they never come", f"{TWO} P1,2,3 A1<1@1 A2<3@1.1", "V:ORDER_GAP@1.1"),
         case("they come on the same stream", f"{TWO} P1,2,3 A1<1@1 A2<3@1.1 A2<2@1.2", "V:ORDER_GAP V:ORDER_INVERSION V:REALTIME_INVERSION"),
         case("a stream of another client does not race", "open A of client A open B of client B P1,2,3 A<1@1 A ack 1@1.1 B<3@20 B ack 3@20.05 A<2@40", "V:ORDER_GAP V:ORDER_INVERSION V:REALTIME_INVERSION"),
-        case("a single stream does not race", "P1,2,3 A<1@1 A<3@1.1", "V:ORDER_GAP@1.1"),
         case("its second stream has closed", f"{TWO} P1,2,3 A1<1@1 close A1@1.05 A2<3@1.1 A2<2@1.2", "I:ORDER_GAP"),
         case("answers wait with their deliveries", f"{TWO} P1,2,3 A1<1@1 A2<3@1.1 A2 ack 3@1.15 A1<2@1.2 A1 ack 1,2@1.3 end @500"),
         case("three streams", f"{TWO} open A3 of client A P1,2,3,4 A1<1@1 A3<4@1.1 A2<3@1.2 A1<2@1.3"),
