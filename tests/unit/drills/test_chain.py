@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from io import BytesIO
 from typing import Any, TypeVar
 
@@ -22,7 +23,6 @@ from prober.drills.chain import (
     ANSWER_MAX,
     BODY_MAX,
     DRILL,
-    PAGES,
     Alertmanager,
     Conversation,
     NoAnswer,
@@ -36,7 +36,6 @@ from prober.drills.drill import EARLIER_S, DrillResult
 from prober.errors import ConfigError
 from prober.sinks.metrics import Metrics, Scrapes
 from prober.sinks.metrics.families import DRILL_FINDINGS, FAMILIES
-from tests.commands import ROOT
 
 Result = TypeVar("Result")
 OURS = {"alertname": ALERT, "drill": "drop"}
@@ -264,6 +263,7 @@ def test_a_port_that_is_taken_is_one_line() -> None:
     receiving(scenario)
 
 
+@cache
 def rule() -> dict[str, Any]:
     texts = rule_files(load(None, {}).objectives).values()
     rules = [one for text in texts for group in yaml.safe_load(text)["groups"] for one in group["rules"]]
@@ -285,10 +285,3 @@ def test_it_wakes_up_nobody() -> None:
 def test_it_ends_while_the_next_drill_waits_for_it() -> None:
     assert "offset 3m" in rule()["expr"]
     assert EARLIER_S > 180.0 + 60.0
-
-
-def test_the_example_of_alertmanager_sends_it_here() -> None:
-    config = yaml.safe_load((ROOT / "alerts" / "alertmanager.example.yaml").read_text(encoding="utf-8"))
-    (route,) = [one for one in config["route"]["routes"] if f'alertname="{ALERT}"' in one["matchers"]]
-    (receiver,) = [one for one in config["receivers"] if one["name"] == route["receiver"]]
-    assert [webhook["url"].endswith(PAGES) for webhook in receiver["webhook_configs"]] == [True]

@@ -13,7 +13,7 @@ from prober.drills.plans import PLANS, DrillPlan, DrillSort, chosen, representat
 from prober.drills.schedule import drills_of
 from prober.embedded.catalogue import CATALOGUE
 from prober.errors import ConfigError
-from tests.unit.config.writing import loaded, problems
+from tests.unit.config.writing import loaded
 
 
 def test_there_is_a_drill_for_every_fault_and_one_without() -> None:
@@ -61,20 +61,6 @@ def test_with_a_schedule_one_of_each_sort_is_drilled_or_what_is_named(tmp_path: 
     assert drills_of(settings)[-2:] == ("reply_lost", "control")
     assert drills_of(overlaid(settings, {"faults": ["drop", "jitter"]})) == ("drop", "jitter")
     assert (settings.deadline, settings.silence) == (timedelta(minutes=2), timedelta(minutes=1))
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ('drills: {cron: "0 3 1 * *"}', "drills.cron: must come at least every 7d, or PubsubProberDrillOverdue would fire"),
-        ("drills: {faults: [dorp]}", "drills.faults[0]: no fault is called dorp; did you mean drop?"),
-        ("drills: {prometheus: prometheus}", "drills.prometheus: must be a URL that begins with http:// or https://"),
-        ("drills: {port: 70000}", "drills.port: must be at most 65535, not 70000"),
-        ("drills: {silence: 0s}", "drills.silence: must be longer than 0"),
-    ],
-)
-def test_what_is_wrong_is_said(tmp_path: Path, text: str, problem: str) -> None:
-    assert problems(tmp_path, text) == [problem]
 
 
 def test_the_command_line_wins() -> None:
