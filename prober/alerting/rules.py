@@ -210,11 +210,11 @@ def value_of(label: str) -> str:
     return f"{{{{ $labels.{label} | urlquery }}}}"
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.CSafeDumper):
     """Expressions of several lines are written as such."""
 
 
-def _represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _represent(dumper: _Dumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 

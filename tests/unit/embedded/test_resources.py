@@ -189,18 +189,6 @@ def test_a_topic_that_retains_gives_a_new_subscription_the_past() -> None:
     assert "j1" in play("@701")
 
 
-def test_seek_to_a_snapshot() -> None:
-    play = Play()
-    play("open:A +k:1,2,3 ack:k1")
-    play.state.registry.create_snapshot(SNAPSHOT, SUBSCRIPTION, {}, 1.0)
-    play("@2 ack:k2,k3 +k:4 ack:k4")
-    play.state.registry.seek_to_snapshot(SUBSCRIPTION, SNAPSHOT, 3.0)
-    assert play("@3") == "A<k2,k3,k4"
-    play.state.registry.delete_snapshot(SNAPSHOT)
-    with pytest.raises(errors.ServiceError, match="NOT_FOUND"):
-        play.state.registry.snapshot(SNAPSHOT)
-
-
 def test_a_snapshot_lives_seven_days_less_the_age_of_its_oldest_message() -> None:
     play = Play()
     play("+k:1 open:A")

@@ -188,7 +188,7 @@ def test_what_passed_its_deadline_is_late_and_in_no_histogram(probe: str, *, cut
     assert checks == {"good": 0 if cut_short else 5, "bad": 2}
 
 
-@pytest.mark.parametrize("keys", [10, 100_000])
+@pytest.mark.parametrize("keys", [10, 10_000])
 def test_the_number_of_series_does_not_depend_on_the_number_of_keys(keys: int) -> None:
     metrics = Metrics(CONFIG.objectives)
     target = metrics.watch(CONFIG.targets[0], ["t"], ["s"])

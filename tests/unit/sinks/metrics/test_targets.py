@@ -11,16 +11,13 @@ import pytest
 from prober.brokers.base import AdminOperation, Vantage
 from prober.clock import Machine, on_machine
 from prober.config.loading import load
-from prober.core.findings import Kind, Status
 from prober.logs import trace_id_of
 from prober.probes.catalogue import ProbeName
-from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
 from prober.runs.probe_instance import InstanceKey
-from prober.sinks.metrics import Component, Job, Metrics, Outstanding, SkipReason, TargetMetrics, exemplar_of, families
-from prober.sinks.metrics.label_values import PublishOutcome
+from prober.sinks.metrics import Component, Job, Metrics, SkipReason, TargetMetrics, exemplar_of, families
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, Objective, SliCounts
+from prober.slo.objectives import DAY_S, Objective
 from tests.unit.sinks.metrics.scraping import HERE, ON_S, OPENMETRICS, embedded, page, samples, value
 
 PROMETHEUS = ",".join(
@@ -44,45 +41,6 @@ def metrics() -> Metrics:
 @pytest.fixture
 def target(metrics: Metrics) -> TargetMetrics:
     return metrics.watch(embedded(), ["t"], ["s"])
-
-
-def test_publishes(metrics: Metrics, target: TargetMetrics) -> None:
-    topic = target.topic("t")
-    for outcome, times in ((PublishOutcome.CONFIRMED, 2), (PublishOutcome.REJECTED, 1), (PublishOutcome.UNKNOWN, 2)):
-        topic.count(families.PUBLISHES, outcome, by=times)
-    topic.took(families.PUBLISH_LATENCY, 0.4)
-    topic.took(families.PUBLISH_LATENCY, 0.6)
-    assert [value(metrics, "publishes_total", **HERE, outcome=outcome) for outcome in ("confirmed", "rejected", "unknown")] == [
-        2,
-        1,
-        2,
-    ]
-    assert value(metrics, "publish_latency_seconds_count", topic="t") == 2
-    assert value(metrics, "publish_latency_seconds_bucket", topic="t", le="0.5") == 1
-
-
-def test_deliveries(metrics: Metrics, target: TargetMetrics) -> None:
-    subscription = target.subscription("s")
-    subscription.count(families.DELIVERIES, DeliveryKind.FIRST, by=2)
-    subscription.count(families.DELIVERIES, DeliveryKind.FOREIGN)
-    subscription.took(families.END_TO_END_LATENCY, 0.2)
-    subscription.took(families.REDELIVERY_LATENCY, 12.0)
-    assert value(metrics, "deliveries_total", **ON_S, kind="first") == 2
-    assert value(metrics, "deliveries_total", **ON_S, kind="foreign") == 1
-    assert value(metrics, "end_to_end_latency_seconds_count", **ON_S) == 1
-    assert value(metrics, "redelivery_latency_seconds_sum", **ON_S) == 12.0
-
-
-def test_verdicts(metrics: Metrics, target: TargetMetrics) -> None:
-    subscription = target.subscription("s")
-    subscription.count(families.FINDINGS, Kind.ORDER_GAP, Status.VIOLATION)
-    subscription.checked(Indicator.ORDER, SliCounts(40))
-    subscription.checked(Indicator.COMPLETENESS, SliCounts(undecided=1))
-    subscription.count(families.AFFINITY_MOVES, Outstanding.YES)
-    assert value(metrics, "findings_total", **ON_S, kind="ORDER_GAP", status="violation") == 1
-    assert value(metrics, "order_checks_total", **ON_S, result="good") == 40
-    assert value(metrics, "delivery_checks_total", **ON_S, result="undecided") == 1
-    assert value(metrics, "affinity_moves_total", **ON_S, outstanding="yes") == 1
 
 
 def test_runs(metrics: Metrics, target: TargetMetrics) -> None:
@@ -121,11 +79,6 @@ def test_a_scrape_has_the_clock_of_that_moment(metrics: Metrics) -> None:
     times = iter((1000.0, 2000.0))
     with on_machine(Machine(lambda: 0.0, lambda: next(times), Random(0), count())):
         assert [value(metrics, "clock_timestamp_seconds") for _ in range(2)] == [1000.0, 2000.0]
-
-
-def test_administration(metrics: Metrics, target: TargetMetrics) -> None:
-    target.took(families.CONTROL_PLANE_LATENCY, 0.3, AdminOperation.CREATE_TOPIC)
-    assert value(metrics, "control_plane_latency_seconds_count", **HERE, operation="create_topic") == 1
 
 
 def test_the_prober_itself(metrics: Metrics) -> None:
