@@ -26,7 +26,7 @@ def with_tables(page: str) -> str:
 def _sections() -> Iterator[str]:
     for guarantee in Guarantee:
         kinds = [kind for kind, meaning in KINDS.items() if meaning.guarantee is guarantee]
-        rows = ["| kind | what happened | look at first | alert |", "|---|---|---|---|", *map(_row, kinds)]
+        rows = ["| kind | event | first check | alert |", "|---|---|---|---|", *map(_row, kinds)]
         yield f"## {guarantee.capitalize()}: {guarantee.sentence}"
         yield "\n".join(rows)
 

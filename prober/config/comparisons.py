@@ -31,9 +31,9 @@ def _bounded(value: timedelta) -> timedelta:
     return value
 
 
-ShareMargin = Annotated[float, BeforeValidator(read_ratio), AfterValidator(_share), Written("`0.1%` or `0.001`")]
+ShareMargin = Annotated[float, BeforeValidator(read_ratio), AfterValidator(_share), Written("share")]
 DurationMargin = Annotated[
-    timedelta, BeforeValidator(read_duration), PlainSerializer(write_duration, when_used="json"), Written("duration: `250ms`, `1s`")
+    timedelta, BeforeValidator(read_duration), PlainSerializer(write_duration, when_used="json"), Written("duration")
 ]
 
 

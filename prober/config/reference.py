@@ -77,11 +77,14 @@ maintenance:
 
 | value | notation |
 |---|---|
-| duration | `30s`, `1h30m`, `250ms`, `28d`; bare numbers are seconds, and errors where the table requires a unit |
+| duration | `30s`, `1h30m`, `250ms`, `28d`; a bare number is seconds |
+| duration with unit | the same without bare numbers |
 | bytes | `10GiB`, `512MB`, `4kB`, or a number |
 | share | `99.9%` or `0.999` |
 | time | with its time zone: `2026-12-24T18:00:00Z` |
-| crontab line | in UTC; quoted if it begins with `*` |
+| crontab line | in UTC, such as `*/5 * * * *`; quoted if it begins with `*` |
+| name | small letters, digits, hyphens |
+| path or URI | local, `gs://`, `s3://`, `hdfs://` |
 
 Unknown and repeated keys are errors.
 
@@ -208,7 +211,7 @@ def _limits_of_workloads() -> str:
     return f"""\
 ## Limits of workloads
 
-| what | at most |
+| quantity | maximum |
 |---|---|
 {table}
 
@@ -288,7 +291,7 @@ def _kind(annotation: Any, metadata: list[Any] | tuple[Any, ...] = ()) -> str:
     """What may be written for a type, in words."""
     how = [item.how for item in metadata if isinstance(item, Written)]
     if how:
-        return how[-1].partition(": ")[0]
+        return how[-1]
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _kind(arguments[0], arguments[1:])

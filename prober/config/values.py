@@ -227,23 +227,21 @@ Duration = Annotated[
     timedelta,
     BeforeValidator(read_duration),
     PlainSerializer(write_duration, when_used="json"),
-    Written("duration: `30s`, `1h30m`, `250ms`, `28d`"),
+    Written("duration"),
 ]
 Positive = Annotated[Duration, AfterValidator(_not_zero)]
-_WITH_UNIT: Final = Written("duration with its unit: `28d`, `1h30m`, `250ms`")
+_WITH_UNIT: Final = Written("duration with unit")
 Days = Annotated[Positive, needs_unit("d"), _WITH_UNIT]
 """A duration that is a matter of days; like the next two, a bare number is refused and not taken for seconds."""
 Hours = Annotated[Positive, needs_unit("h"), _WITH_UNIT]
 Milliseconds = Annotated[Positive, needs_unit("ms"), _WITH_UNIT]
-Size = Annotated[
-    int, BeforeValidator(read_size), PlainSerializer(write_size, when_used="json"), Written("bytes: `10GiB`, `512MB`, or a number")
-]
-Share = Annotated[float, BeforeValidator(read_ratio), AfterValidator(_attainable), Written("`99.9%` or `0.999`")]
+Size = Annotated[int, BeforeValidator(read_size), PlainSerializer(write_size, when_used="json"), Written("bytes")]
+Share = Annotated[float, BeforeValidator(read_ratio), AfterValidator(_attainable), Written("share")]
 Cronline = Annotated[
     InstanceOf[Cron],
     BeforeValidator(_cron),
     PlainSerializer(str, when_used="json"),
-    Written("crontab line in UTC: `*/5 * * * *`"),
+    Written("crontab line"),
 ]
 FaultSpec = Annotated[str, AfterValidator(_fault), Written("`NAME:p=0.1,count=3`; see `ordering-prober faults`")]
 EndpointText = Annotated[
@@ -254,12 +252,12 @@ LastingVantage = Annotated[Vantage, BeforeValidator(_lasting), Written("`wire`, 
 DnsLabel = Annotated[
     str,
     named_like("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is not a name: write small letters, digits and hyphens, at most 63"),
-    Written("small letters, digits, hyphens"),
+    Written("name"),
 ]
 ObjectiveName = Annotated[
     str,
     named_like("[a-z][a-z0-9]*(_[a-z0-9]+)*", "is not a name of an objective: write small letters, digits and single underscores"),
-    Written("small letters, digits, underscores"),
+    Written("name with underscores"),
 ]
 Project = Annotated[
     str,
@@ -277,7 +275,7 @@ HttpUrl = Annotated[str, AfterValidator(_http), Written("URL")]
 Email = Annotated[
     str, named_like(r"[^@\s]+@[^@\s]+\.[^@\s]+", "is not the e-mail address of a service account"), Written("e-mail address")
 ]
-Folder = Annotated[str, AfterValidator(_folder), Written("path, or `gs://`, `s3://`, `hdfs://` URI")]
+Folder = Annotated[str, AfterValidator(_folder), Written("path or URI")]
 DatabaseUrl = Annotated[
     SecretStr,
     AfterValidator(_database),
