@@ -1,11 +1,13 @@
-"""Answers to deliveries.
+"""Answers of subscribers to deliveries.
 
-An answer is an acknowledgement, a refusal (a deadline of 0) or a moved deadline. Without exactly-once delivery an answer to a delivery
-that is over is accepted and has no effect ("If the ack ID has expired, the message may be redelivered later", proto, AcknowledgeRequest),
-unless it is an acknowledgement, the delivery ended with its stream, and nothing of its key was sent since. With it such an answer fails,
-and acknowledgements of one key are only accepted in order (documentation, "Exactly-once delivery"). What failed, and why, is returned by
-acknowledgement id. A malformed id, or one of another subscription, fails in the same way there; without exactly-once delivery it refuses
-the whole request.
+An answer is an acknowledgement, a nack (a deadline of 0) or a moved deadline.
+
+Without exactly-once delivery, an answer to an ended delivery is accepted and has no effect ("If the ack ID has expired, the message may be
+redelivered later", proto, AcknowledgeRequest). Exception: an acknowledgement counts if the delivery ended with its stream and no message of
+its key was sent since. A malformed id, or an id of another subscription, rejects the whole request.
+
+With exactly-once delivery, an answer to an ended delivery fails, as do malformed and foreign ids, and acknowledgements of one key are only
+accepted in order (documentation, "Exactly-once delivery"). Failures are returned as reasons by acknowledgement id.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ _CONFIRMED_KEPT_MAX: Final = 10_000  # exactly-once delivery: acknowledgements t
 
 
 def acknowledge(queue: SubscriptionQueue, ack_ids: Sequence[str], now: float) -> dict[str, str]:
-    """Settle what these ids name. Without exactly-once delivery INVALID_ARGUMENT, before anything is done, for what cannot be an id."""
+    """Settle the deliveries of these ids; return the reason of each failed id (exactly-once delivery only).
+
+    Without exactly-once delivery a malformed id raises INVALID_ARGUMENT before any change.
+    """
     found, failed = _find(queue, ack_ids, queue.confirmed)
     exactly_once = queue.settings.enable_exactly_once_delivery
     if exactly_once:
@@ -66,14 +71,14 @@ def _is_first(entry: QueueEntry) -> bool:
 
 
 def _remember(queue: SubscriptionQueue, ack_id: str) -> None:
-    """Keep an id for a while: "acknowledging a message more than once will not result in an error" (proto, AcknowledgeRequest)."""
+    """Remember an id: "acknowledging a message more than once will not result in an error" (proto, AcknowledgeRequest)."""
     queue.confirmed[ack_id] = None
     if len(queue.confirmed) > _CONFIRMED_KEPT_MAX:
         del queue.confirmed[next(iter(queue.confirmed))]
 
 
 def modify(queue: SubscriptionQueue, ack_ids: Sequence[str], seconds: int, now: float) -> dict[str, str]:
-    """Move deadlines to so many seconds from now; 0 nacks the messages. Raises INVALID_ARGUMENT like `acknowledge`."""
+    """Set deadlines to `seconds` from now; 0 nacks the messages. Raises INVALID_ARGUMENT like `acknowledge`."""
     resources.check_ack_deadline(seconds)
     found, failed = _find(queue, ack_ids, ())
     if seconds == 0:
@@ -93,7 +98,7 @@ def _set_deadline(queue: SubscriptionQueue, entry: QueueEntry, deadline: float) 
 
 
 def _put_off(queue: SubscriptionQueue, entry: QueueEntry, seconds: int | None, now: float) -> bool:
-    """Whether an acknowledgement or a further deadline takes effect later. With exactly-once delivery it was confirmed by then."""
+    """Delay an acknowledgement or a later deadline by a fault; return whether it was delayed. Never with exactly-once delivery."""
     if queue.settings.enable_exactly_once_delivery:
         return False
     late_s = queue.engine.behaviour.delay_answer(queue.name, entry, now)
@@ -114,14 +119,14 @@ def take_effect(queue: SubscriptionQueue, late: LateAnswer, now: float) -> None:
 
 
 def look_early(queue: SubscriptionQueue, look: EarlyLook, now: float) -> None:
-    """The first part of a lease has passed: a fault may end it now."""
+    """Let a fault end a lease whose first part has passed."""
     entry = queue.leases.get(look.ack_id)
     if entry is not None and queue.engine.behaviour.ends_early(queue.name, entry, now):
         queue.fail([entry], now, expired=True)
 
 
 def look_again(queue: SubscriptionQueue, confirmed: ConfirmedAck, now: float) -> None:
-    """Some time has passed since an acknowledgement was confirmed: a fault may forget it now."""
+    """Let a fault forget an acknowledgement some time after its confirmation."""
     entry, key_queue = confirmed.entry, confirmed.entry.key_queue
     if queue.key_queues.get(key_queue.key) is not key_queue:
         return  # a seek came in between
@@ -133,7 +138,7 @@ def look_again(queue: SubscriptionQueue, confirmed: ConfirmedAck, now: float) ->
 
 
 def _find(queue: SubscriptionQueue, ack_ids: Sequence[str], harmless: Iterable[str]) -> tuple[list[QueueEntry], dict[str, str]]:
-    """The outstanding entries that are meant, and the reasons for those that are not outstanding."""
+    """Return the outstanding entries of these ids, and the reasons of ids without one."""
     if not ack_ids:
         raise errors.no_ack_ids()
     leases = queue.leases
@@ -150,13 +155,13 @@ def _find(queue: SubscriptionQueue, ack_ids: Sequence[str], harmless: Iterable[s
 
 
 def _is_own(queue: SubscriptionQueue, ack_id: str) -> bool:
-    """Whether an id is well-formed and of this subscription."""
+    """Return whether an id is well-formed and of this subscription."""
     named = _ACK_ID.fullmatch(ack_id)
     return named is not None and int(named[1], 16) == queue.number
 
 
 def push_answered(queue: SubscriptionQueue, push: str, *, accepted: bool, now: float) -> None:
-    """A push endpoint has answered, or could not be reached; late answers have no effect."""
+    """Settle or nack a pushed message by the response of its endpoint; late responses have no effect."""
     entry = queue.leases.get(push)
     if entry is None:
         return

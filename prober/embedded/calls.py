@@ -1,7 +1,7 @@
-"""The unary methods of google.pubsub.v1 and google.iam.v1.IAMPolicy, whichever protocol a request came by.
+"""The unary methods of google.pubsub.v1 and google.iam.v1.IAMPolicy, for all protocols.
 
-They translate and nothing else: a request message becomes a call on the state, its result a response message. `servicer` offers them over
-gRPC, `rest` over HTTP, so a fault or a limit is the same by both.
+They only translate: a request message becomes a call on the state, its result a response message. `servicer` offers them over gRPC, `rest`
+over HTTP, so faults and limits are the same for both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EMPTY: Final = empty_pb2.Empty()
 
 
 class Calls:
-    """The methods by name, around the state of one pump."""
+    """The methods by name, on the state of one pump."""
 
     def __init__(self, pump: Pump) -> None:
         self._pump = pump
@@ -41,8 +41,8 @@ class Calls:
     async def call(self, name: str, request: Any, pull_wait_s: float = PULL_WAIT_S) -> Any:
         """Answer one request to a method of `METHODS` with a response message. Raises ServiceError if it is refused.
 
-        A pull waits for messages for at most `pull_wait_s` seconds. A method that compiles a schema waits for the compiler. No other
-        method waits, so everything it asks for happens at once; a fault may refuse it, or delay the answer.
+        A pull waits for messages for at most `pull_wait_s` seconds. A method that compiles a schema waits for the compiler. No other method
+        waits: its changes are atomic. A fault may fail the request or delay the response.
         """
         if name == "Pull":
             return await self._pull(request, pull_wait_s)
@@ -59,13 +59,13 @@ class Calls:
         return response
 
     def _refuse(self, name: str) -> None:
-        """A fault may make an administrative call fail."""
+        """Raise the error of a fault that fails administrative calls, if it is injected."""
         error = self._state.behaviour.refuse(name, self._pump.now()) if name not in _DATA_METHODS else None
         if error is not None:
             raise error
 
     def _answered_after(self, name: str, request: Any) -> float:
-        """By how many seconds a fault delays an answer."""
+        """Return the delay of a response by a fault, in seconds."""
         if name == "Publish":
             return self._state.behaviour.answer_after(name, request.topic, request.messages[0].ordering_key, self._pump.now())
         return 0.0 if name in _DATA_METHODS else self._state.behaviour.answer_after(name, name, "", self._pump.now())
@@ -206,7 +206,7 @@ class Calls:
 
 
 def _own(method: str) -> str:
-    """`_get_topic` of `GetTopic`."""
+    """Return `_get_topic` for `GetTopic`."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in method)
 
 
@@ -246,4 +246,4 @@ METHODS: Final[Mapping[str, Any]] = {
     **schema_calls.METHODS,
     **iam.METHODS,
 }
-"""Method: class of its request messages."""
+"""Class of the request messages of each method."""

@@ -1,8 +1,8 @@
-"""The catalogue of faults: which there are, what each does, and what must find it.
+"""The catalogue of faults: names, effects, and the findings that must report each.
 
-The names of findings are plain text here, as the checker's reports show them: the two sides share no code. A fault is caught when at
-least one of its findings is reported. A benign fault, and one that only costs availability or time, must never be reported as a
-violation; `shows` lists where else it can be seen. `storage_faults` and `delivery_faults` contain the effects.
+The names of findings are plain text, as in the checker's reports: the embedded server and the checker share no code. A fault is detected
+when at least one of its findings is reported. A benign fault, and a fault that only costs availability or time, must never be reported as a
+violation; `shows` lists where else it is visible. `storage_faults` and `delivery_faults` contain the effects.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ class Description:
     """One kind of fault.
 
     benign        the guarantees of order, redelivery and affinity still hold.
-    findings      at least one of these must be reported, the first by itself where nothing else is wrong; empty for those that violate no
+    findings      at least one of these must be reported, the first alone if nothing else is wrong; empty for faults that violate no
                   guarantee of order.
     exactly_once  the same on a subscription with exactly-once delivery, where it differs: Pub/Sub guarantees more there.
-    shows         where else it can be seen.
+    shows         where else it is visible.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Description:
 
     @property
     def verdicts(self) -> tuple[str, ...]:
-        """How a run in which it was injected may end."""
+        """Possible verdicts of a run in which it was injected."""
         return ("FAIL",) if self.findings else ("PASS", "UNKNOWN")
 
 
@@ -347,7 +347,7 @@ CATALOGUE: Final = {description.name: description for description in _DESCRIPTIO
 
 
 def describe_faults(names: Iterable[str] = CATALOGUE) -> str:
-    """These faults, by default all, with the sentence of each and the findings that it must cause."""
+    """Return the catalogue as text, by default of all faults: effect and required findings of each."""
     return "\n".join(line for name in names for line in _described(CATALOGUE[name])) + "\n"
 
 

@@ -1,9 +1,9 @@
-"""Deliveries: handed out to streams as far as their flow control allows, to waiting pulls, or by push.
+"""Deliveries: sent to streams within their flow control, to waiting pulls, or by push.
 
-Each key queue gets its turn with a bounded number of messages, those bound to a stream and free ones alternately, so that neither a busy
-key nor a crowd of new ones starves the others. While messages of a key are outstanding the key stays where it is (`subscription_queue`). A
-key of which nothing is outstanding goes to its last subscriber, as best effort, unless that one has more keys than its share, or is
-full, or let the last deadline pass.
+Key queues take turns of a bounded number of messages, queues bound to a stream and free queues alternately, so that neither a busy key nor
+many new keys starve the others. While messages of a key are outstanding, the key stays with its subscriber (`subscription_queue`). A key
+without outstanding messages goes to its last subscriber, as best effort, unless that subscriber has more keys than its share, or is full,
+or let the last deadline pass.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BREAK_MESSAGE: Final = "The service was unable to fulfill your request. Please t
 
 
 def dispatch(queue: SubscriptionQueue, now: float) -> None:
-    """Hand out all that may go out now."""
+    """Deliver all messages that may be delivered now."""
     if queue.settings.detached:
         return
     if queue.settings.push_config.push_endpoint:
@@ -66,7 +66,10 @@ def _serve_bound(queue: SubscriptionQueue, stream: Stream, now: float) -> None:
 
 
 def _forgetting(queue: SubscriptionQueue, key_queue: KeyQueue, now: float) -> Stream | None:
-    """Where a key queue starts again although messages of it are outstanding, if it does; exactly-once delivery rules that out."""
+    """Restart a key queue despite its outstanding messages if a fault says so; return its new stream, else None.
+
+    Never with exactly-once delivery.
+    """
     if queue.settings.enable_exactly_once_delivery:
         return None
     target = queue.engine.behaviour.lose_track(queue.name, key_queue, queue.streams.values(), now)
@@ -94,7 +97,7 @@ def _serve_free(queue: SubscriptionQueue, clients: list[Client], now: float) -> 
 
 
 def _route(key_queue: KeyQueue, clients: list[Client], streams: Iterable[Stream]) -> Stream | None:
-    """The stream for a key queue of which nothing is outstanding; None when all are full. `clients` are those with open streams."""
+    """Return the stream for a key queue without outstanding messages, or None if all are full. `clients`: clients with open streams."""
     if not key_queue.key:
         return roomiest(streams)
     last = key_queue.client
@@ -115,7 +118,7 @@ def _has_more_than_its_share(client: Client, clients: list[Client]) -> bool:
 
 
 def _serve(queue: SubscriptionQueue, key_queue: KeyQueue, stream: Stream, now: float) -> None:
-    """Give a key queue its turn on a stream."""
+    """Send messages of a key queue on a stream, for one turn."""
     reported_after_s = queue.engine.behaviour.breaks(queue.name, key_queue, now)
     if reported_after_s is not None:
         break_stream(queue, stream, errors.ServiceError(errors.Code.UNAVAILABLE, BREAK_MESSAGE), now, reported_after_s)
@@ -139,7 +142,7 @@ def _serve(queue: SubscriptionQueue, key_queue: KeyQueue, stream: Stream, now: f
 def _lose_tail(queue: SubscriptionQueue, key_queue: KeyQueue, stream: Stream, now: float) -> None:
     """Send the rest of a redelivery into a stream that breaks a moment later.
 
-    All of it was acknowledged before, so the service need not redeliver it.
+    All its messages were acknowledged before, so the service need not redeliver them.
     """
     _send(queue, stream)
     queue.engine.effects.append(LostDeliveries(stream.id, [entry.message for entry in key_queue.pass_acked()]))
@@ -157,7 +160,7 @@ def break_breaking(queue: SubscriptionQueue, stream: Stream, now: float) -> None
 def break_stream(
     queue: SubscriptionQueue, stream: Stream, error: errors.ServiceError, now: float, reported_after_s: float = 0.0
 ) -> None:
-    """End a stream from this side; what was about to be sent on it goes out first. A fault may tell its client later."""
+    """End a stream from the side of the server, after sending its outbox. A fault may report the end to the client later."""
     _send(queue, stream)
     queue.close_stream(stream, now)
     end = EndStream(stream.id, error)
@@ -169,7 +172,7 @@ def break_stream(
 
 
 def _next(queue: SubscriptionQueue, key_queue: KeyQueue, now: float) -> QueueEntry | None:
-    """The entry to send, which the caller does send."""
+    """Return the next entry of a key queue and advance the queue past it; the caller must send it."""
     detour = queue.engine.behaviour.detour(queue.name, key_queue, now)
     if detour is not None:
         key_queue.follow(detour)
@@ -201,7 +204,7 @@ def _send(queue: SubscriptionQueue, stream: Stream) -> None:
 
 
 def _has_ready(queue: SubscriptionQueue, now: float) -> bool:
-    """Whether a key queue has something for a pull or a push; by a fault also one of which messages are outstanding."""
+    """Return whether a key queue has messages for a pull or a push; a fault may add a queue with outstanding messages."""
     if queue.ready:
         return True
     key_queue = queue.engine.behaviour.overlap(queue.settings, queue.key_queues.values(), now)
@@ -234,7 +237,7 @@ def _to_pulls(queue: SubscriptionQueue, now: float) -> None:
 
 
 def _fill(queue: SubscriptionQueue, pull: PullCall, now: float) -> list[Delivery]:
-    """One batch per key queue, from as many key queues as it takes; each is in order and without a hole."""
+    """Return one batch per key queue, from as many key queues as necessary; each batch is in order without a gap."""
     deliveries: list[Delivery] = []
     size = 0
     while queue.ready and len(deliveries) < pull.messages_max and size < _SEND_BYTES:
@@ -253,7 +256,7 @@ def _fill(queue: SubscriptionQueue, pull: PullCall, now: float) -> list[Delivery
 
 
 def answer_late_pull(queue: SubscriptionQueue, pull: PullCall) -> None:
-    """A pull's time is up: answer it with what there is, which is nothing."""
+    """Answer a pull whose wait is over with an empty response."""
     if pull.open:
         pull.open = False
         queue.pulls.remove(pull)
@@ -261,7 +264,7 @@ def answer_late_pull(queue: SubscriptionQueue, pull: PullCall) -> None:
 
 
 def _to_endpoint(queue: SubscriptionQueue, now: float) -> None:
-    """Push: one outstanding message per key queue (documentation, "Order messages": push)."""
+    """Push messages: one outstanding message per key queue (documentation, "Order messages": push)."""
     config = queue.settings.push_config
     while len(queue.pushes) < _PUSHES_MAX and _has_ready(queue, now):
         key_queue = queue.ready.popleft()
@@ -278,7 +281,7 @@ def _to_endpoint(queue: SubscriptionQueue, now: float) -> None:
 
 
 def end_all(queue: SubscriptionQueue, error: errors.ServiceError, now: float) -> None:
-    """End every stream and waiting pull with an error: the subscription is going away or changes its kind."""
+    """End all streams and waiting pulls with an error: the subscription is deleted or changes between push and pull."""
     for stream in list(queue.streams.values()):
         break_stream(queue, stream, error, now)
     for pull in queue.pulls:

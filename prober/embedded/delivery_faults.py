@@ -1,4 +1,4 @@
-"""Faults of what is delivered: what is sent to whom and when, and what becomes of the answers."""
+"""Faults of deliveries: their content, receiver and time, and the handling of answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _AFTER_CONFIRMATION_S: Final = 6.0  # later than a copy that was sent before may
 
 
 class DeliveryFaults(Behaviour):
-    """What goes wrong while messages are delivered. Without any fault armed it is honest."""
+    """Behaviour with faults of deliveries; correct while no fault is armed."""
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
@@ -43,7 +43,7 @@ class DeliveryFaults(Behaviour):
         self._push_from: dict[tuple[str, str], float] = {}
 
     def detour(self, subscription: str, key_queue: KeyQueue, now: float) -> Detour | None:
-        """Of what was never sent: lone_duplicate; if there is something behind it: hole, skip_waiting, late_fill."""
+        """Inject lone_duplicate before a new message, or hole, skip_waiting, late_fill if another message follows."""
         if not self.faults.any_armed or key_queue.again or not any(map(self.faults.has, _DETOURS)):
             return None
         entry = key_queue.peek()
@@ -65,9 +65,9 @@ class DeliveryFaults(Behaviour):
         return None
 
     def redeliver(self, subscription: Subscription, entry: QueueEntry, now: float, *, expired: bool) -> Redelivery:
-        """never_redeliver, push_past_failure.
+        """Inject never_redeliver or push_past_failure.
 
-        If something was sent after it: stall_run, redeliver_single, redeliver_unacked_only, reorder_run.
+        If messages were sent after the entry: stall_run, redeliver_single, redeliver_unacked_only, reorder_run.
         """
         key_queue, message = entry.key_queue, entry.message
         if self.faults.strike("never_redeliver", subscription.name, key_queue.key, now, message.id):
@@ -92,14 +92,14 @@ class DeliveryFaults(Behaviour):
         return HONEST_REDELIVERY
 
     def _past_failure(self, subscription: str, entry: QueueEntry, now: float) -> Redelivery:
-        """Nothing was pushed after a message that is refused, so that only what comes next can be wrong."""
+        """Inject push_past_failure on a nacked push. No later message was pushed yet, so only the next push can be wrong."""
         after = next(entry.key_queue.behind(entry.position), None)
         if after is None or not self.faults.strike("push_past_failure", subscription, entry.key_queue.key, now, entry.message.id):
             return HONEST_REDELIVERY
         return Redelivery(detour=Detour((after.position, entry.position), after.position + 1))
 
     def skips_backoff(self, subscription: str, entry: QueueEntry, now: float) -> bool:
-        """backoff_ignored."""
+        """Inject backoff_ignored."""
         return bool(self.faults.strike("backoff_ignored", subscription, entry.key_queue.key, now, entry.message.id))
 
     def postpone(
@@ -110,8 +110,9 @@ class DeliveryFaults(Behaviour):
         elsewhere: Iterable[QueueEntry],
         now: float,
     ) -> float:
-        """Once for each new message of the key queue: slow_creation, stall_key, slow_delivery, head_of_line, few_keys_at_once,
-        sibling_delays, jitter.
+        """Inject one of the faults that delay a key queue, with one opportunity per new message.
+
+        These are slow_creation, stall_key, slow_delivery, head_of_line, few_keys_at_once, sibling_delays and jitter.
         """
         if key_queue.decided >= key_queue.end:
             return 0.0
@@ -133,18 +134,18 @@ class DeliveryFaults(Behaviour):
         return 0.0
 
     def _is_held_up(self, fault: str, after_s: float, key_queue: KeyQueue, outstanding: Iterable[QueueEntry], now: float) -> bool:
-        """head_of_line, few_keys_at_once: a message of another key has been outstanding for so long."""
+        """Return whether a message of another key is outstanding for `after_s` seconds (head_of_line, few_keys_at_once)."""
         if not self.faults.has(fault):
             return False
         other = next((entry for entry in outstanding if entry.key_queue.key not in ("", key_queue.key)), None)
         return other is not None and now - other.sent_at >= after_s
 
     def _is_late(self, elsewhere: Iterable[QueueEntry], now: float) -> bool:
-        """sibling_delays: a message has been outstanding for long on another subscription."""
+        """Return whether a message is outstanding for long on another subscription (sibling_delays)."""
         return self.faults.has("sibling_delays") and any(now - entry.sent_at >= _LATE_AFTER_S for entry in elsewhere)
 
     def _silent_while_new(self, subscription: str, key: str, now: float) -> float:
-        """slow_creation: asked when the first message of a subscription is to be sent, and then for the other keys."""
+        """Inject slow_creation at the first message of a subscription; return the end of the silence for all its keys."""
         if subscription not in self._new_until:
             if len(self._new_until) >= _SUBSCRIPTIONS_MAX:
                 del self._new_until[next(iter(self._new_until))]
@@ -152,12 +153,12 @@ class DeliveryFaults(Behaviour):
         return self._new_until[subscription]
 
     def dead_lettered(self, subscription: str, entry: QueueEntry, now: float) -> float:
-        """dead_letter_stalls_keys."""
+        """Inject dead_letter_stalls_keys."""
         armed = self.faults.strike("dead_letter_stalls_keys", subscription, entry.key_queue.key, now, entry.message.id)
         return armed.ends if armed else 0.0
 
     def forwards_late(self, subscription: str, entry: QueueEntry, now: float) -> bool:
-        """dead_letter_late: while one message of a key is kept back, the next ones pass it."""
+        """Inject dead_letter_late: while a message of a key is kept back, the next ones pass it."""
         if not self.faults.has("dead_letter_late"):
             return False
         place = subscription, entry.key_queue.key
@@ -170,7 +171,7 @@ class DeliveryFaults(Behaviour):
         return injected is not None
 
     def overlap(self, subscription: Subscription, key_queues: Iterable[KeyQueue], now: float) -> KeyQueue | None:
-        """overlap_pull, overlap_push: asked once for each message that has to wait."""
+        """Inject overlap_pull or overlap_push, with one opportunity per waiting message."""
         name = "overlap_push" if subscription.push_config.push_endpoint else "overlap_pull"
         for key_queue in key_queues if self.faults.has(name) else ():
             waits = key_queue.held and key_queue.stream is None and not key_queue.queued and key_queue.wake_at <= now
@@ -183,7 +184,7 @@ class DeliveryFaults(Behaviour):
         return None
 
     def before_push(self, subscription: str, key_queue: KeyQueue, now: float) -> float:
-        """throttle_push: asked again when the time has come."""
+        """Inject throttle_push; called again at the returned time."""
         if not self.faults.has("throttle_push"):
             return 0.0
         key = subscription, key_queue.key
@@ -198,7 +199,7 @@ class DeliveryFaults(Behaviour):
         return 0.0
 
     def stray(self, subscription: str, key_queue: KeyQueue, streams: Iterable[Stream], now: float) -> Stream | None:
-        """split_holder, if another subscriber has free flow control."""
+        """Inject split_holder, if another subscriber has free flow control."""
         if not self.faults.has("split_holder"):
             return None
         others = [stream for stream in streams if stream.open and stream.client is not key_queue.client and stream.has_room]
@@ -207,9 +208,9 @@ class DeliveryFaults(Behaviour):
         return armed.dice.choice(others) if armed else None
 
     def lose_track(self, subscription: str, key_queue: KeyQueue, streams: Iterable[Stream], now: float) -> Stream | None:
-        """early_redelivery, if another subscriber has free flow control.
+        """Inject early_redelivery, if another subscriber has free flow control.
 
-        Not while messages to the holder are only being sent.
+        Not while messages to the holder are in the outbox.
         """
         if not self.faults.has("early_redelivery") or key_queue.stream is None or key_queue.stream.outbox:
             return None
@@ -219,22 +220,22 @@ class DeliveryFaults(Behaviour):
         return armed.dice.choice(others) if armed else None
 
     def forget_holds(self, subscription: str, key_queue: KeyQueue, now: float) -> bool:
-        """forget_holds."""
+        """Inject forget_holds."""
         if not self.faults.has("forget_holds"):
             return False
         lowest = key_queue.at(key_queue.lowest_held).message
         return bool(self.faults.strike("forget_holds", subscription, key_queue.key, now, lowest.id))
 
     def looks_early(self, lease_s: float) -> float:
-        """lease_short."""
+        """Return the delay of `ends_early` while lease_short is armed."""
         return lease_s * _LEASE_SHARE if self.faults.has("lease_short") else 0.0
 
     def ends_early(self, subscription: str, entry: QueueEntry, now: float) -> bool:
-        """lease_short."""
+        """Inject lease_short."""
         return bool(self.faults.strike("lease_short", subscription, entry.key_queue.key, now, entry.message.id))
 
     def breaks(self, subscription: str, key_queue: KeyQueue, now: float) -> float | None:
-        """stream_break, half_open_stream."""
+        """Inject stream_break or half_open_stream."""
         if self.faults.strike("stream_break", subscription, key_queue.key, now):
             return 0.0
         if self.faults.strike("half_open_stream", subscription, key_queue.key, now):
@@ -242,14 +243,14 @@ class DeliveryFaults(Behaviour):
         return None
 
     def stream_gone(self, subscription: Subscription, entry: QueueEntry, now: float) -> float:
-        """break_stalls_keys."""
+        """Inject break_stalls_keys."""
         if not subscription.enable_exactly_once_delivery:
             return 0.0
         armed = self.faults.strike("break_stalls_keys", subscription.name, entry.key_queue.key, now, entry.message.id)
         return armed.ends if armed else 0.0
 
     def resumes_past(self, subscription: str, held: Sequence[QueueEntry], now: float) -> bool:
-        """resume_past_unacked; the ledger records each message that is lost for good."""
+        """Inject resume_past_unacked; the ledger records each message that is lost for good."""
         key = held[0].key_queue.key
         armed = self.faults.choose("resume_past_unacked", key, now) if key else None
         if armed is None:
@@ -259,13 +260,13 @@ class DeliveryFaults(Behaviour):
         return True
 
     def lose_tail(self, subscription: str, key_queue: KeyQueue, now: float) -> bool:
-        """lost_tail."""
+        """Inject lost_tail."""
         return bool(
             self.faults.strike("lost_tail", subscription, key_queue.key, now, key_queue.at(key_queue.acked_from).message.id)
         )
 
     def lose_answer(self, subscription: str, deliveries: Sequence[Delivery], now: float) -> LostAnswer | None:
-        """lost_pull_answer: half of the time the client gets an error."""
+        """Inject lost_pull_answer: in half of the cases the client gets an error."""
         first = deliveries[0].message
         armed = self.faults.strike("lost_pull_answer", subscription, first.ordering_key, now, first.id)
         if armed is None:
@@ -273,25 +274,25 @@ class DeliveryFaults(Behaviour):
         return LostAnswer(unavailable() if armed.dice.random() < 0.5 else None)
 
     def delay_answer(self, subscription: str, entry: QueueEntry, now: float) -> float:
-        """slow_ack_extension."""
+        """Inject slow_ack_extension."""
         armed = self.faults.strike("slow_ack_extension", subscription, entry.key_queue.key, now, entry.message.id)
         return armed.dice.uniform(_LATE_MIN_S, _LATE_MAX_S) if armed else 0.0
 
     def looks_again(self) -> float:
-        """redeliver_after_confirmed_ack."""
+        """Return the delay of `forgets_ack` while redeliver_after_confirmed_ack is armed."""
         return _AFTER_CONFIRMATION_S if self.faults.has("redeliver_after_confirmed_ack") else 0.0
 
     def forgets_ack(self, subscription: str, entry: QueueEntry, now: float) -> bool:
-        """redeliver_after_confirmed_ack."""
+        """Inject redeliver_after_confirmed_ack."""
         key = entry.key_queue.key
         return bool(self.faults.strike("redeliver_after_confirmed_ack", subscription, key, now, entry.message.id))
 
     def lose_ack(self, subscription: str, entry: QueueEntry, now: float) -> bool:
-        """ack_lost."""
+        """Inject ack_lost."""
         return bool(self.faults.strike("ack_lost", subscription, entry.key_queue.key, now, entry.message.id))
 
     def silent_until(self, now: float) -> float:
-        """stall_all."""
+        """Inject stall_all."""
         if self._stall is not None and (self._stall.ends <= now or self._stall not in self.faults.all()):
             self._stall = None
         if self._stall is None:

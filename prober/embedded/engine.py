@@ -1,4 +1,4 @@
-"""The state that all subscriptions of a server share."""
+"""State shared by all subscriptions of a server."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from prober.embedded.key_queues import ConfirmedAck, EarlyLook, KeyQueue, LateAn
 from prober.embedded.messages import Effect, EndStream
 
 Owner = TypeVar("Owner")
-"""A subscription at work."""
+"""Type of the subscription queues."""
 Timed: TypeAlias = KeyQueue | PullCall | Stream | LateAnswer | EarlyLook | ConfirmedAck | EndStream
 
 
 class Engine(Generic[Owner]):
     """Deadlines, timers, serial numbers, the behaviour, and the list of effects.
 
-    effects  the effects of the state since they were last taken.
-    dirty    subscription queues that may have something to send, in the order in which that became known.
-    forward  sends a message to its dead-letter topic; False when that does not exist.
-    elsewhere  what is outstanding on the other subscriptions of its topic.
+    effects  effects of the state since the last take.
+    dirty    subscription queues that may have messages to send, in the order of their changes.
+    forward  forwards a message to its dead-letter topic; returns False if the topic does not exist.
+    elsewhere  outstanding entries on the other subscriptions of the topic.
     """
 
     __slots__ = ("_timers", "behaviour", "dirty", "effects", "elsewhere", "forward", "leases", "serial")
@@ -44,16 +44,16 @@ class Engine(Generic[Owner]):
         self._timers: list[tuple[float, int, Owner, Timed]] = []
 
     def next_serial(self) -> int:
-        """A number that was never given out before."""
+        """Return a new unique serial number."""
         self.serial += 1
         return self.serial
 
     def set_timer(self, at: float, queue: Owner, what: Timed) -> None:
-        """Have something looked at again at this time."""
+        """Schedule `what` of a queue for handling at time `at`."""
         heapq.heappush(self._timers, (at, self.next_serial(), queue, what))
 
     def take_timers(self, now: float) -> list[tuple[Owner, Timed]]:
-        """The timers that are due by now."""
+        """Remove and return the timers that are due by now."""
         due = []
         while self._timers and self._timers[0][0] <= now:
             _, _, queue, what = heapq.heappop(self._timers)
@@ -61,5 +61,5 @@ class Engine(Generic[Owner]):
         return due
 
     def next_timer(self) -> float:
-        """When the next timer is due."""
+        """Return the time of the next timer."""
         return self._timers[0][0] if self._timers else math.inf

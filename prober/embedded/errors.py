@@ -1,7 +1,7 @@
-"""The errors of the service, worded as the real one words them.
+"""The errors of the service, with the wording of the real service.
 
-A client sees a status code and a sentence. Programs match on the code, people search for the sentence; both are part of the imitation.
-With exactly-once delivery an error also says for each acknowledgement id why it failed (`google.rpc.ErrorInfo.metadata`).
+A client sees a status code and a sentence. Programs match on the code, engineers search for the sentence; both are part of the imitation.
+With exactly-once delivery an error also contains the reason of each failed acknowledgement id (`google.rpc.ErrorInfo.metadata`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TEMPORARY_FAILURE: Final = "TRANSIENT_FAILURE_UNKNOWN"
 
 
 class ServiceError(Exception):
-    """A request was refused, or a stream ended, with a status code, a sentence and, for acknowledgement ids, reasons."""
+    """End of a request or stream with a status code, a sentence and, for acknowledgement ids, reasons."""
 
     def __init__(self, code: Code, message: str, reasons: Mapping[str, str] | None = None) -> None:
         super().__init__(f"{code}: {message}")
@@ -41,23 +41,23 @@ class ServiceError(Exception):
 
 
 def not_found(name: str) -> ServiceError:
-    """A topic, subscription or snapshot does not exist; the sentence names the last part of its name."""
+    """Return the error for a missing topic, subscription or snapshot; the sentence contains the last part of its name."""
     return ServiceError(Code.NOT_FOUND, f"Resource not found (resource={name.rpartition('/')[2]}).")
 
 
 def already_exists(name: str) -> ServiceError:
-    """The name is taken."""
+    """Return the error for a name in use."""
     return ServiceError(Code.ALREADY_EXISTS, f"Resource already exists in the project (resource={name.rpartition('/')[2]}).")
 
 
 def invalid(argument: str, problem: str = "") -> ServiceError:
-    """An argument has a value that the service does not accept; `problem` says which part of it, or why."""
+    """Return the error for an invalid value of an argument; `problem`: the invalid part of it, or the reason."""
     named = f"{argument}: {problem}" if problem else argument
     return ServiceError(Code.INVALID_ARGUMENT, f"You have passed an invalid argument to the service (argument={named}).")
 
 
 def invalid_name(name: str, part: str = "") -> ServiceError:
-    """A resource name breaks the rules for resource names; `part` is the part that does."""
+    """Return the error for a name that breaks the rules for resource names; `part`: the part that breaks them."""
     wrong = f"The {part} is not valid. " if part else ""
     return ServiceError(
         Code.INVALID_ARGUMENT,
@@ -67,7 +67,7 @@ def invalid_name(name: str, part: str = "") -> ServiceError:
 
 
 def too_large(what: str, value: int, limit: int) -> ServiceError:
-    """A number or a size is above its limit."""
+    """Return the error for a number or a size above its limit."""
     return ServiceError(
         Code.INVALID_ARGUMENT,
         f"The value for {what} is too large. You passed {value} in the request, but the maximum value is {limit}.",
@@ -75,7 +75,7 @@ def too_large(what: str, value: int, limit: int) -> ServiceError:
 
 
 def too_small(what: str, value: int, limit: int) -> ServiceError:
-    """A number is below its limit."""
+    """Return the error for a number below its limit."""
     return ServiceError(
         Code.INVALID_ARGUMENT,
         f"The value for {what} is too small. You passed {value} in the request, but the minimum value is {limit}.",
@@ -83,37 +83,37 @@ def too_small(what: str, value: int, limit: int) -> ServiceError:
 
 
 def bad_ack_id(ack_id: str) -> ServiceError:
-    """An acknowledgement id was never given out by the service."""
+    """Return the error for an acknowledgement id that the service never issued."""
     return ServiceError(Code.INVALID_ARGUMENT, f"You have passed an invalid ack ID to the service (ack_id={ack_id}).")
 
 
 def no_ack_ids() -> ServiceError:
-    """A request that is about acknowledgement ids has none."""
+    """Return the error for a request without acknowledgement ids that needs them."""
     return ServiceError(Code.INVALID_ARGUMENT, "You have not specified an ack ID in the request.")
 
 
 def precondition(message: str) -> ServiceError:
-    """The resource is in a state in which the request makes no sense."""
+    """Return the error for a request that the state of the resource does not allow."""
     return ServiceError(Code.FAILED_PRECONDITION, message)
 
 
 def unimplemented(method: str) -> ServiceError:
-    """A method of the service that this server does not have."""
+    """Return the error for a method of the service that this server does not have."""
     return ServiceError(Code.UNIMPLEMENTED, f"The embedded server does not implement {method}.")
 
 
 def unavailable() -> ServiceError:
-    """The service could not answer; the client may try again."""
+    """Return the error of an unavailable service; the client may retry."""
     return ServiceError(Code.UNAVAILABLE, "The service was unable to fulfill your request. Please try again.")
 
 
 def key_too_fast() -> ServiceError:
-    """More is published on one ordering key than the service takes."""
+    """Return the error for a publish rate above the limit of one ordering key."""
     return ServiceError(Code.RESOURCE_EXHAUSTED, "The publish throughput of the ordering key is exceeded. Please try again.")
 
 
 def failed_ack_ids(reasons: Mapping[str, str]) -> ServiceError:
-    """Some acknowledgements of a subscription with exactly-once delivery failed; `reasons` says which and why.
+    """Return the error for failed acknowledgements (exactly-once delivery); `reasons` by acknowledgement id.
 
     Ids that are not in `reasons` succeeded (documentation, "Exactly-once delivery").
     """

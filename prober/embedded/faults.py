@@ -1,4 +1,4 @@
-"""Faults: how one is written (`SYNTAX`), when it strikes, and the record of what was injected. `catalogue` has all of them."""
+"""Faults: their notation (`SYNTAX`), times and probabilities, and the record of injections. `catalogue` lists all faults."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Each option has a default, in parentheses. `ordering-prober faults` lists the na
 
 
 class FaultError(ValueError):
-    """A fault that cannot be: the text says what is wrong and what would be right."""
+    """An invalid fault: the text names the error and a valid form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,9 @@ def _number(name: str, setting: str, value: str) -> float:
 
 @dataclass(slots=True, eq=False)
 class Armed:
-    """An armed fault: its number, its times, its remaining injections, and its dice.
+    """An armed fault: its number, its times, its remaining injections, and its random generator.
 
-    asked, injected  opportunities to inject it, and injections.
+    asked, injected  number of opportunities to inject it, and number of injections.
     """
 
     number: int
@@ -118,7 +118,7 @@ class Armed:
     injected: int = 0
 
     def strikes(self, key: str, now: float) -> bool:
-        """Whether it strikes now, at something with this key; if so that counts."""
+        """Return whether the fault is injected now on this key, and count the opportunity and the injection."""
         fault = self.fault
         if not self.starts <= now < self.ends or self.left <= 0:
             return False
@@ -132,7 +132,7 @@ class Armed:
         return True
 
     def spare(self) -> None:
-        """The last injection had no effect: it does not count, and may be repeated."""
+        """Take back the last injection, which had no effect: it is not counted and may be repeated."""
         self.left += 1
         self.injected -= 1
 
@@ -141,7 +141,7 @@ class Armed:
 class Injection:
     """An injected fault: its time, name and number, and what it affected.
 
-    where       the topic, subscription or administrative call.
+    where       name of the topic, subscription or administrative call.
     message_id  empty if it affected no message.
     """
 
@@ -155,7 +155,7 @@ class Injection:
 
 @dataclass(slots=True)
 class Ledger:
-    """What was injected: every injection is counted, the latest are kept."""
+    """Record of injections: the number of all by fault, and the latest."""
 
     counts: Counter[str] = field(default_factory=Counter)
     latest: deque[Injection] = field(default_factory=lambda: deque(maxlen=_LEDGER_MAX))
@@ -177,7 +177,7 @@ class Faults:
             self.arm(fault, now)
 
     def arm(self, fault: Fault, now: float) -> Armed:
-        """Let a fault loose; its start counts from now."""
+        """Arm a fault; its start counts from now."""
         self._last += 1
         starts = now + fault.start
         left = math.inf if fault.count is None else fault.count
@@ -186,7 +186,7 @@ class Faults:
         return armed
 
     def disarm(self, number: int) -> bool:
-        """Take a fault back; False if there is none of that number."""
+        """Disarm a fault; return False if there is no fault of this number."""
         for name, faults in list(self._armed.items()):
             kept = [armed for armed in faults if armed.number != number]
             if len(kept) != len(faults):
@@ -197,33 +197,33 @@ class Faults:
         return False
 
     def all(self) -> list[Armed]:
-        """Every armed fault, the oldest first."""
+        """Return all armed faults, the oldest first."""
         return sorted((armed for faults in self._armed.values() for armed in faults), key=lambda armed: armed.number)
 
     @property
     def any_armed(self) -> bool:
-        """Whether there is any; asked first where it is asked for each message."""
+        """Whether any fault is armed: the cheap check before others that happen for each message."""
         return bool(self._armed)
 
     def has(self, name: str) -> bool:
-        """Whether a fault of that name is armed."""
+        """Return whether a fault of this name is armed."""
         return bool(self._armed.get(name))
 
     def touches(self, name: str, key: str) -> bool:
-        """Whether a fault of that name is meant for a key."""
+        """Return whether an armed fault of this name applies to a key."""
         return any(fnmatchcase(key, armed.fault.key) for armed in self._armed.get(name, ()))
 
     def strike(self, name: str, where: str, key: str, now: float, message_id: str = "") -> Armed | None:
-        """The fault of that name that strikes here and now, written down; None if none does. Ask only where it would take effect."""
+        """Return the fault of this name that is injected now, and record it; None: none. Call it only where the fault has an effect."""
         armed = self.choose(name, key, now) if name in self._armed else None
         if armed is not None:
             self.record(armed, where, key, now, message_id)
         return armed
 
     def choose(self, name: str, key: str, now: float) -> Armed | None:
-        """As `strike`, where the effect comes later: then `record` writes it down, or `Armed.spare` takes it back."""
+        """Return a fault as `strike` does, without a record; the caller then calls `record`, or `Armed.spare` to take it back."""
         return next((armed for armed in self._armed.get(name, ()) if armed.strikes(key, now)), None)
 
     def record(self, armed: Armed, where: str, key: str, now: float, message_id: str = "") -> None:
-        """A fault takes effect."""
+        """Record the injection of a fault that takes effect now."""
         self.ledger.record(Injection(now, armed.fault.name, armed.number, where, key, message_id))

@@ -8,7 +8,7 @@ from prober.embedded.storage_faults import StorageFaults
 
 
 class FaultyBehaviour(StorageFaults, DeliveryFaults):
-    """The service with faults. Without any armed it is honest."""
+    """Service with faults; correct while no fault is armed."""
 
     def __init__(self, faults: Faults) -> None:
         StorageFaults.__init__(self, faults)

@@ -8,7 +8,7 @@
     key        = letters, digits, underscores and hyphens (not first) | string
     string     = in double quotes, with the escape sequences of `_ESCAPE`
 
-A filter has at most 256 bytes. `compile_filter` gives a function of a message's attributes.
+A filter has at most 256 bytes. `compile_filter` returns a predicate on the attributes of a message.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Predicate: TypeAlias = Callable[[Attributes], bool]
 
 FILTER_BYTES_MAX: Final = 256
 _ESCAPE: Final = r"""\\(?: [\\"'abfnrtv] | [0-7]{1,3} | x[0-9A-Fa-f]{2} | u[0-9A-Fa-f]{4} | U[0-9A-Fa-f]{8} )"""
-"""Characters, and octal, hexadecimal and Unicode numbers. Each has the same meaning in a literal of Python."""
+"""Escape sequences: characters, and octal, hexadecimal and Unicode numbers. Each has the same meaning in a literal of Python."""
 _TOKEN: Final = re.compile(
     rf"""\s*(?: (?P<string>"(?: [^"\\\n\r] | {_ESCAPE} )*") | (?P<word>[A-Za-z0-9_][A-Za-z0-9_-]*) | (?P<mark>!=|[=:.,()-]) )""",
     re.VERBOSE,
@@ -34,7 +34,7 @@ _KEYWORDS: Final = frozenset({"AND", "OR", "NOT"})
 
 
 def compile_filter(text: str) -> Predicate | None:
-    """The filter as a predicate, None for the empty filter, which lets everything pass. Raises INVALID_ARGUMENT."""
+    """Return the filter as a predicate; None for the empty filter, which passes all messages. Raises INVALID_ARGUMENT."""
     if len(text.encode()) > FILTER_BYTES_MAX:
         raise errors.too_large("filter", len(text.encode()), FILTER_BYTES_MAX)
     if not text.strip():
@@ -63,7 +63,7 @@ def _tokens(text: str) -> list[Token]:
 
 
 class Token(NamedTuple):
-    """A string, a word or a mark, and where it begins."""
+    """A string, a word or a mark, and its start offset."""
 
     kind: str
     text: str
@@ -71,7 +71,7 @@ class Token(NamedTuple):
 
 
 class _Parser:
-    """Recursive descent over the tokens."""
+    """Recursive descent parser of the tokens."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
@@ -163,7 +163,7 @@ class _Parser:
             raise self._unexpected(f"{text} is expected")
 
     def _unexpected(self, problem: str) -> errors.ServiceError:
-        """A problem with the next token, or with the end."""
+        """Return the error for the next token, or for the end of the text."""
         last = self._tokens[-1]
         end = last.position + len(last.text)
         return _invalid(problem, self._tokens[self._at].position if self._at < len(self._tokens) else end)

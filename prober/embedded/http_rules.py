@@ -1,6 +1,6 @@
-"""The public HTTP rules of Pub/Sub: which method a verb and a path mean, and what of the request the path holds.
+"""The public HTTP rules of Pub/Sub: method by verb and path, and the request fields in the path.
 
-They are read from the REST transports of google-cloud-pubsub, which are generated from the `google.api.http` annotations of
+The rules come from the REST transports of google-cloud-pubsub, which are generated from the `google.api.http` annotations of
 google.pubsub.v1. The message classes of that package carry no annotations.
 """
 
@@ -27,7 +27,7 @@ _VARIABLE: Final = re.compile(r"\{([^=}]+)=([^}]+)\}")  # {topic.name=projects/*
 class HttpRule:
     """One binding of google.api.HttpRule.
 
-    body  the request field that the body holds, "*" for the request itself, "" if there is no body.
+    body  request field in the body; "*": the whole request; "": no body.
     """
 
     method: str
@@ -38,7 +38,7 @@ class HttpRule:
 
 
 def find_rule(verb: str, path: str) -> tuple[HttpRule, Mapping[str, str]] | None:
-    """The rule for a verb and a decoded path, and the request fields in the path, by names such as `topic.name`. None: no rule."""
+    """Return the rule for a verb and a decoded path, and the request fields in the path (`topic.name`, ...); None: no rule."""
     for rule in HTTP_RULES:
         found = rule.path.fullmatch(path) if rule.verb == verb else None
         if found is not None:
@@ -56,7 +56,7 @@ def _rules() -> Iterator[HttpRule]:
 
 
 def _template(uri: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
-    """A path template as a pattern with one group for each field. `*` is one segment."""
+    """Return a path template as a pattern with one group per field. `*` is one segment."""
     literals, fields, values = (_VARIABLE.split(uri)[start::3] for start in range(3))
     groups = [f"({re.escape(value).replace(re.escape('*'), '[^/]+')})" for value in values]
     pattern = "".join(re.escape(literal) + group for literal, group in zip(literals, [*groups, ""], strict=True))
@@ -64,4 +64,4 @@ def _template(uri: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
 
 
 HTTP_RULES: Final = tuple(sorted(_rules(), key=lambda rule: ":" not in rule.path.pattern))
-"""Those with a custom verb, such as `:publish`, first: a segment of the others may hold a colon too."""
+"""Rules with a custom verb such as `:publish` first: a segment of the other rules may contain a colon too."""

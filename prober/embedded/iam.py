@@ -1,6 +1,6 @@
 """Access policies (google.iam.v1.IAMPolicy): kept and shown, never enforced.
 
-Topics, subscriptions, snapshots and schemas have them. Every caller of this server may do everything. The etag protects a policy from
+Topics, subscriptions, snapshots and schemas have them. Every caller of this server has all permissions. The etag protects a policy from
 concurrent changes, as in the service.
 """
 
@@ -21,7 +21,7 @@ METHODS: Final[Mapping[str, Any]] = {
     "GetIamPolicy": iam_policy_pb2.GetIamPolicyRequest,
     "TestIamPermissions": iam_policy_pb2.TestIamPermissionsRequest,
 }
-"""Method: class of its request messages."""
+"""Class of the request messages of each method."""
 
 _FIRST_ETAG: Final = b"\x00 \x01"  # of a policy that was never set: "ACAB" in base64
 _VERSIONS: Final = frozenset({0, 1, 3})
@@ -44,7 +44,7 @@ PERMISSIONS: Final[Mapping[str, frozenset[str]]] = {
 
 
 class Iam:
-    """The policies of one service. A resource that is created again under its name begins without a policy."""
+    """The policies of one service. A resource that is created again under its name starts without a policy."""
 
     def __init__(self, registry: Registry, schemas: Schemas) -> None:
         self._kept: Mapping[str, Mapping[str, object]] = {
@@ -60,10 +60,10 @@ class Iam:
             "GetIamPolicy": self._get,
             "TestIamPermissions": self._test,
         }
-        """By name: a request message in, a response message out. They raise `ServiceError`."""
+        """Methods by name, from a request message to a response message. They raise `ServiceError`."""
 
     def _set(self, request: Any) -> Any:
-        """ABORTED if the policy has an etag, and it is not the present one."""
+        """Set a policy. Raises ABORTED if its etag is not that of the current policy."""
         resource, known = self._policy(request.resource)
         wanted = request.policy
         if wanted.etag and wanted.etag != known.etag:
@@ -88,9 +88,9 @@ class Iam:
         return self._policy(request.resource)[1]
 
     def _test(self, request: Any) -> Any:
-        """Those permissions of the request that this kind of resource has, since nothing is enforced; none if it does not exist.
+        """Return the requested permissions that this kind of resource has, since none is enforced; none if it does not exist.
 
-        Wildcards are refused (proto, TestIamPermissionsRequest.permissions).
+        Wildcards are rejected (proto, TestIamPermissionsRequest.permissions).
         """
         collection = _collection(request.resource)
         for permission in request.permissions:
@@ -100,7 +100,7 @@ class Iam:
         return iam_policy_pb2.TestIamPermissionsResponse(permissions=[one for one in request.permissions if one in known])
 
     def _policy(self, name: str) -> tuple[object, Any]:
-        """A resource and its policy; NOT_FOUND if there is no such resource."""
+        """Return a resource and its policy. Raises NOT_FOUND."""
         collection = _collection(name)
         resources.check_name(name, collection)
         resource = self._kept[collection].get(name)
@@ -111,7 +111,7 @@ class Iam:
 
 
 def _collection(name: str) -> str:
-    """`topics` of `projects/P/topics/ID`; INVALID_ARGUMENT if it is the name of nothing that has a policy."""
+    """Return `topics` for `projects/P/topics/ID`. Raises INVALID_ARGUMENT for a name of a resource without policies."""
     parts = name.split("/")
     if len(parts) != 4 or parts[2] not in PERMISSIONS:
         raise errors.invalid_name(name)
@@ -119,7 +119,7 @@ def _collection(name: str) -> str:
 
 
 def _check(policy: Any) -> None:
-    """A policy is well-formed; raises INVALID_ARGUMENT. Conditions take version 3 (proto, Policy.version)."""
+    """Check that a policy is well-formed. Raises INVALID_ARGUMENT. Conditions require version 3 (proto, Policy.version)."""
     if policy.version not in _VERSIONS:
         raise errors.invalid("policy.version")
     for binding in policy.bindings:

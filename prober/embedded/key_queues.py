@@ -1,18 +1,18 @@
-"""Key queues: the messages of one ordering key on one subscription, in order, how far they were sent, and who receives them.
+"""Key queues: the messages of one ordering key on one subscription, their progress and their subscriber.
 
-The guarantee (documentation, "Order messages") is kept by one rule: what is sent next is the next position, or a position further back,
-never one further on. Positions count the messages of the key queue; the cursor is the next one to send.
+One rule keeps the guarantee (documentation, "Order messages"): the next message sent is at the next position or further back, never further
+on. Positions count the messages of the key queue; the cursor is the next position to send.
 
     sent and acknowledged | sent, not yet acknowledged ... | not sent yet ...
                           ^ floor                          ^ cursor             ^ end
 
-A message that has to be redelivered moves the cursor back to it. That rewind takes back everything from there on: holds that subscribers
-have on later messages end, and acknowledgements of later messages are forgotten, because "redeliveries of a message trigger redelivery
-of all subsequent messages for that key, even acknowledged ones". What lies below the floor is settled and given up. A message without
-a key, or on a subscription without ordering, has a key queue of its own, so the same rules hold trivially.
+The redelivery of a message moves the cursor back to it. That rewind cancels all later deliveries of the key: outstanding deliveries end,
+and acknowledgements are forgotten, because "redeliveries of a message trigger redelivery of all subsequent messages for that key, even
+acknowledged ones". Messages below the floor are settled and dropped. Each message without a key, or on a subscription without ordering, has
+a key queue of its own, so the same rules hold trivially.
 
 Streams with the same `client_id` are one subscriber (proto, StreamingPullRequest.client_id). Messages and subscribers refer to each other:
-an outstanding message knows its stream, a stream the key queues that have something to send on it.
+an outstanding message refers to its stream, a stream to its key queues with messages to send.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class QueueEntry:
     """One message on one subscription.
 
     settled   acknowledged, or taken out of the key queue for good.
-    removed   taken out: dead-lettered, expired or lost. Skipped silently, also by a rewind.
-    failures  how often it was nacked or its deadline passed.
-    ack_id    names the delivery that is outstanding; empty when none is.
-    stream    the stream it is outstanding on; None for pull and push.
-    sent_at, deadline  when the outstanding delivery was sent, and when its time is up.
+    removed   taken out: dead-lettered, expired or lost. Deliveries and rewinds skip it silently.
+    failures  number of nacks and missed deadlines.
+    ack_id    acknowledgement id of the outstanding delivery; empty if none is.
+    stream    stream of the outstanding delivery; None for pull and push.
+    sent_at, deadline  time of sending of the outstanding delivery, and end of its lease.
     """
 
     message: Message
@@ -59,7 +59,7 @@ class QueueEntry:
 
 @dataclass(frozen=True, slots=True)
 class Detour:
-    """What a key queue sends next instead: these positions, and after them what is at the cursor, which moves."""
+    """Positions that a key queue sends next instead of those at its cursor, and the cursor after them."""
 
     again: tuple[int, ...]
     cursor: int
@@ -69,23 +69,24 @@ class Detour:
 class KeyQueue:
     """The messages of one key.
 
-    key      the ordering key, empty for a message that has no order to keep.
+    key      the ordering key, empty for a message without order.
     offset   the position of `entries[0]`.
     floor    the lowest position that is not settled.
-    cursor   the next position to send for the first time or, after a rewind, again.
+    cursor   next position to send, for the first time or, after a rewind, again.
     sent     the lowest position that the cursor never passed.
-    asked    the last position of which a fault was asked whether it goes to a second holder.
-    resumed  where the cursor was after the last detour.
-    held     how many messages are outstanding; while there are any, only their holder gets more.
-    again    positions to send before the cursor's: only a fault puts any here.
-    client, stream  who got the last message; `shunned` is who let a deadline pass since.
-    queued   it waits in a queue of key queues that have something to send.
-    wake_at  nothing is sent before this time: back-off, or a fault.
-    postponed  a fault is the reason for that; `decided` is up to where one had an opportunity to delay the first delivery.
+    asked    last position at which a fault had an opportunity to choose a second holder.
+    resumed  cursor after the last detour.
+    held     number of outstanding messages; while it is positive, only their holder gets more.
+    again    positions to send before the cursor, added only by faults.
+    client, stream  receiver of the last message; `shunned`: client that let a deadline pass since.
+    queued   whether it waits in a queue of key queues with messages to send.
+    wake_at  no message is sent before this time: back-off, or a fault.
+    postponed  whether a fault set `wake_at`; `decided`: end of the positions at which faults had an opportunity to delay the first
+               delivery.
     halt_at  a fault stops the key queue before this position until `halt_until`.
-    acked_late  positions behind the cursor of which an acknowledgement came after their stream had closed; nothing was sent since.
-    pinned   how many settled messages a fault may redeliver: none is given up as long.
-    acked_from, acked_to  what the last rewind takes back at its end had all been acknowledged: from one position up to another.
+    acked_late  positions behind the cursor whose acknowledgement arrived after their stream had closed; no message was sent since.
+    pinned   number of settled messages that a fault may redeliver; while it is positive, no entry is dropped.
+    acked_from, acked_to  the part at the end of the last rewind that was completely acknowledged before: first position, and end.
     """
 
     key: str
@@ -115,43 +116,43 @@ class KeyQueue:
 
     @property
     def end(self) -> int:
-        """One more than the highest position."""
+        """The highest position plus one."""
         return self.offset + len(self.entries)
 
     @property
     def pending(self) -> bool:
-        """Whether there is something to send, now or later."""
+        """Whether there are messages to send, now or later."""
         return self.cursor < self.offset + len(self.entries) or bool(self.again)
 
     @property
     def idle(self) -> bool:
-        """Nothing to send and nothing outstanding or remembered."""
+        """Whether no message is to be sent, outstanding or remembered."""
         return not self.entries and not self.held and not self.queued
 
     def append(self, message: Message) -> QueueEntry:
-        """Add a message at the end."""
+        """Append a message; return its entry."""
         entry = QueueEntry(message, self, self.offset + len(self.entries))
         self.entries.append(entry)
         return entry
 
     def at(self, position: int) -> QueueEntry:
-        """The entry at a position that is not given up."""
+        """Return the entry at a position that is not dropped yet."""
         return self.entries[position - self.offset]
 
     def sent_after(self, position: int) -> list[QueueEntry]:
-        """What was sent beyond a position, in order, without what was taken out."""
+        """Return the entries sent beyond a position, in order, without those taken out."""
         return [entry for entry in self.entries[position + 1 - self.offset : self.cursor - self.offset] if not entry.removed]
 
     def behind(self, position: int) -> Iterator[QueueEntry]:
-        """What there is beyond a position, in order, without what was taken out."""
+        """Yield the entries beyond a position, in order, without those taken out."""
         return (entry for entry in islice(self.entries, position + 1 - self.offset, None) if not entry.removed)
 
     def held_before(self, position: int) -> list[QueueEntry]:
-        """What is outstanding below a position, in order."""
+        """Return the outstanding entries below a position, in order."""
         return [entry for entry in self.entries[self.floor - self.offset : position - self.offset] if entry.ack_id]
 
     def peek(self) -> QueueEntry | None:
-        """The entry to send next, if any; taken-out ones are passed."""
+        """Return the entry to send next, if any; move past entries taken out."""
         while self.again:
             entry = self.at(self.again[0]) if self.again[0] >= self.floor else None
             if entry is not None and not entry.settled:
@@ -166,7 +167,7 @@ class KeyQueue:
         return None
 
     def advance(self) -> None:
-        """What `peek` showed has been sent."""
+        """Move past the entry that `peek` returned: it has been sent."""
         self.acked_late.clear()
         if self.again:
             self.again.popleft()
@@ -174,9 +175,9 @@ class KeyQueue:
             self.go_to(self.cursor + 1)
 
     def acknowledge_late(self, entry: QueueEntry) -> None:
-        """Takes an acknowledgement of a delivery that ended with its stream, unless something was sent since.
+        """Accept an acknowledgement of a delivery that ended with its stream, unless a message was sent since.
 
-        It counts once all before it are acknowledged, too: a message that is sent again brings all later ones with it.
+        It counts when all messages before it are acknowledged too: the redelivery of a message includes all later ones.
         """
         if entry.settled or entry.position < self.cursor or self.again:
             return
@@ -187,7 +188,7 @@ class KeyQueue:
             self.go_to(self.cursor + 1)
 
     def follow(self, detour: Detour) -> None:
-        """Send something else next; the message after that is sent as it should be."""
+        """Send the positions of a detour next, then continue regularly."""
         self.again = deque((*(self.again or ()), *detour.again))
         self.go_to(detour.cursor)
         self.resumed = detour.cursor
@@ -198,7 +199,7 @@ class KeyQueue:
         self.sent = max(self.sent, cursor)
 
     def rewind(self, position: int) -> list[QueueEntry]:
-        """Send everything from this position on again. The entries whose holds end with that, in order; the caller ends them."""
+        """Rewind to a position; return the entries whose deliveries end by that, in order. The caller releases them."""
         freed = []
         self.acked_late.clear()
         self.acked_from, self.acked_to = position, self.cursor
@@ -214,7 +215,7 @@ class KeyQueue:
         return freed
 
     def pass_acked(self) -> list[QueueEntry]:
-        """Passes what the last rewind took back although it had been acknowledged: it counts as acknowledged again."""
+        """Settle the tail of the last rewind that had been acknowledged before it, and move past it; return its entries."""
         passed = [entry for entry in self.entries[self.acked_from - self.offset : self.acked_to - self.offset] if not entry.removed]
         for entry in passed:
             entry.settled = True
@@ -223,11 +224,11 @@ class KeyQueue:
 
     @property
     def lowest_held(self) -> int:
-        """The lowest position that is outstanding, of which there is one."""
+        """The lowest outstanding position; at least one message must be outstanding."""
         return next(entry.position for entry in self.entries[self.floor - self.offset :] if entry.ack_id)
 
     def trim(self) -> None:
-        """Give up what is settled at the front."""
+        """Drop settled entries at the front."""
         floor, end = self.floor, min(self.cursor, self.offset + len(self.entries))
         while floor < end and self.entries[floor - self.offset].settled:
             floor += 1
@@ -245,14 +246,14 @@ class KeyQueue:
 
 @dataclass(slots=True, eq=False)
 class Client:
-    """One subscriber: its open streams, and how many keys went to it last."""
+    """One subscriber: its open streams, and the number of keys bound to it."""
 
     id: str
     streams: list[Stream] = field(default_factory=list)
     keys: int = 0
 
     def roomiest(self) -> Stream | None:
-        """The stream with the least to do among those that may get more."""
+        """Return the least busy stream of the client that has free flow control, or None."""
         return roomiest(self.streams)
 
 
@@ -260,11 +261,11 @@ class Client:
 class Stream:
     """One StreamingPull stream.
 
-    messages_max, bytes_max  flow control: as long as it is reached nothing more is sent; 0 means no limit.
-    deadline_s               how long each message sent on it may stay unanswered.
-    ready                    key queues with something to send that are bound to this stream.
-    outbox                   what this round of dispatching sends.
-    breaking                 a fault will end it soon, and what would be sent on it meanwhile would be lost: nothing is.
+    messages_max, bytes_max  flow control: no message is sent while a limit is reached; 0: no limit.
+    deadline_s               lease of each message sent on it, in seconds.
+    ready                    key queues with messages to send that are bound to this stream.
+    outbox                   deliveries to send in this round of dispatching.
+    breaking                 a fault ends it soon: no message is sent, since it would be lost.
     """
 
     id: str
@@ -281,7 +282,7 @@ class Stream:
 
     @property
     def has_room(self) -> bool:
-        """Whether flow control lets at least one more message pass."""
+        """Whether flow control permits at least one more message."""
         if self.breaking:
             return False
         return (self.messages < self.messages_max or self.messages_max <= 0) and (
@@ -301,28 +302,28 @@ class PullCall:
 
 @dataclass(frozen=True, slots=True)
 class EarlyLook:
-    """A lease that may end before its time: that is decided when its first part has passed."""
+    """A lease that a fault may end before its time; the decision follows when its first part has passed."""
 
     ack_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ConfirmedAck:
-    """A confirmed acknowledgement that may be forgotten: that is decided later."""
+    """A confirmed acknowledgement that a fault may forget; the decision follows later."""
 
     entry: QueueEntry
 
 
 @dataclass(frozen=True, slots=True)
 class LateAnswer:
-    """An acknowledgement (`seconds` None) or a further deadline that takes effect later, unless the delivery is over by then."""
+    """An acknowledgement (`seconds` None) or a later deadline that takes effect after a delay, unless the delivery has ended."""
 
     ack_id: str
     seconds: int | None
 
 
 def roomiest(streams: Iterable[Stream]) -> Stream | None:
-    """The stream with the least to do among those that may get more."""
+    """Return the least busy stream that has free flow control, or None."""
     best: Stream | None = None
     for stream in streams:
         if stream.has_room and (best is None or stream.messages < best.messages):
@@ -331,7 +332,7 @@ def roomiest(streams: Iterable[Stream]) -> Stream | None:
 
 
 def bind(key_queue: KeyQueue, stream: Stream | None) -> None:
-    """Bind a key queue to the stream that gets its messages now; None: to none."""
+    """Bind a key queue to the stream that gets its messages from now on; None: to no stream."""
     client = stream.client if stream is not None else None
     key_queue.stream = stream
     key_queue.shunned = None
@@ -345,11 +346,10 @@ def bind(key_queue: KeyQueue, stream: Stream | None) -> None:
 
 
 class LeaseClock(Generic[Owner]):
-    """The deadlines of all outstanding deliveries of a server, with the subscription that each belongs to: a heap that forgets lazily.
+    """Deadlines of all outstanding deliveries of a server, with their subscriptions: a heap with lazy deletion.
 
-    A deadline that is moved further away, and a delivery that is answered, leave their place in the heap as it is; a place that has
-    become meaningless is dropped when its time comes, or when such places would fill the heap. So every operation costs O(log n) on
-    average, and an answer, the most frequent one, nothing.
+    A later deadline and an answer leave the element of the heap in place. An outdated element is dropped when its time comes, or when
+    outdated elements would fill the heap. So each operation costs O(log n) on average, and an answer, the most frequent one, costs nothing.
     """
 
     __slots__ = ("_clean_at", "_heap", "_serial")
@@ -360,14 +360,17 @@ class LeaseClock(Generic[Owner]):
         self._clean_at = _CLEAN_AT_LEAST
 
     def watch(self, owner: Owner, entry: QueueEntry) -> None:
-        """Remember an entry's deadline, after a delivery or when the deadline came nearer."""
+        """Add the deadline of an entry, after a delivery or when the deadline moved earlier."""
         self._serial += 1
         heapq.heappush(self._heap, (entry.deadline, self._serial, entry, entry.ack_id, owner))
         if len(self._heap) >= self._clean_at:
             self._clean()
 
     def due(self, now: float) -> dict[Owner, list[QueueEntry]]:
-        """The entries whose time is up, by subscription, in the order of their deadlines. The caller ends their leases."""
+        """Remove and return the entries with passed deadlines, by subscription, in the order of their deadlines.
+
+        The caller ends their leases.
+        """
         late: dict[Owner, dict[QueueEntry, None]] = {}
         heap = self._heap
         while heap and heap[0][0] <= now:
@@ -381,7 +384,7 @@ class LeaseClock(Generic[Owner]):
         return {owner: list(entries) for owner, entries in late.items()}
 
     def next_time(self) -> float:
-        """No delivery falls due before this; infinity when nothing is outstanding."""
+        """Return a time before which no deadline passes; infinity if no message is outstanding."""
         heap = self._heap
         while heap and heap[0][2].ack_id != heap[0][3]:
             heapq.heappop(heap)

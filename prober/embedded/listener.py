@@ -11,7 +11,7 @@ _STOP_GRACE_S: Final = 0.2
 
 
 class Listener:
-    """Listens for one application. A request whose client is gone is cancelled."""
+    """Server of one application. A request whose client has disconnected is cancelled."""
 
     def __init__(self, application: web.Application, *, auto_decompress: bool = True) -> None:
         self._runner = web.AppRunner(
@@ -23,7 +23,7 @@ class Listener:
         )
 
     async def start(self, host: str, port: int) -> str:
-        """Listen; the address. Port 0 takes a free one. Raises OSError if the port is taken."""
+        """Listen; return the address. Port 0 takes a free port. Raises OSError if the port is in use."""
         await self._runner.setup()
         try:
             await web.TCPSite(self._runner, host, port).start()
@@ -33,10 +33,10 @@ class Listener:
         return join_address(*self._runner.addresses[0][:2])
 
     async def stop(self) -> None:
-        """Stop listening; requests get a moment to end."""
+        """Stop listening; open requests get a short time to end."""
         await self._runner.cleanup()
 
 
 def join_address(host: str, port: int) -> str:
-    """HOST:PORT, with an IPv6 address in brackets."""
+    """Return HOST:PORT, with an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

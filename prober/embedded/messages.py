@@ -1,7 +1,7 @@
-"""Messages on their way through the service, and the effects: what the state wants done with them.
+"""Messages in the service, and the effects: actions that the state requests.
 
-A publisher sends drafts, within the documented limits ("Pub/Sub quotas and limits"); the service stores them as messages; a subscriber
-gets deliveries. Effects are values that the network side, or a simulator, carries out in the order given.
+A publisher sends drafts, within the documented limits ("Pub/Sub quotas and limits"); the service stores them as messages; a subscriber gets
+deliveries. Effects are values that the network side, or a simulator, executes in the order given.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MESSAGE_BYTES_MAX: Final = 10_000_000
 REQUEST_BYTES_MAX: Final = 10_000_000
 REQUEST_MESSAGES_MAX: Final = 1_000
 CLIENT_ATTRIBUTES: Final = "googclient_"
-"""The prefix of attributes that client libraries add, of tracing and schemas; all others that begin with `goog` are refused."""
+"""Prefix of attributes that client libraries add for tracing and schemas; all others that start with `goog` are rejected."""
 ATTRIBUTES_MAX: Final = 100
 ATTRIBUTE_KEY_BYTES_MAX: Final = 256
 ATTRIBUTE_VALUE_BYTES_MAX: Final = 1_024
@@ -27,7 +27,7 @@ ATTRIBUTE_VALUE_BYTES_MAX: Final = 1_024
 
 @dataclass(frozen=True, slots=True)
 class PublishDraft:
-    """A message as a publisher sends it: no id and no time yet."""
+    """A message from a publisher, without id and time."""
 
     data: bytes = b""
     attributes: Mapping[str, str] = field(default_factory=dict)
@@ -46,8 +46,8 @@ class PublishDraft:
 class Message:
     """A stored message, shared by all subscriptions of its topic.
 
-    sequence      its place in the order in which this service received messages: unique, ascending.
-    id            what clients see; unique in its topic (unless a fault makes it otherwise).
+    sequence      unique ascending number, in the order in which this service received messages.
+    id            message id of clients; unique in its topic, except for a fault.
     publish_time  seconds since the epoch.
     """
 
@@ -64,8 +64,8 @@ class Message:
 class Delivery:
     """One message on its way to one subscriber.
 
-    ack_id            answers exactly this delivery.
-    delivery_attempt  1 + how often it was nacked or its deadline passed; 0 without a dead-letter policy (proto, ReceivedMessage).
+    ack_id            acknowledgement id of exactly this delivery.
+    delivery_attempt  1 + number of nacks and missed deadlines; 0 without a dead-letter policy (proto, ReceivedMessage).
     """
 
     message: Message
@@ -92,7 +92,7 @@ def check_drafts(drafts: Sequence[PublishDraft]) -> None:
 
 
 def _check_draft(draft: PublishDraft) -> int:
-    """Check one message; its size in bytes. Raises INVALID_ARGUMENT."""
+    """Check one message; return its size in bytes. Raises INVALID_ARGUMENT."""
     if not draft.data and not draft.attributes:
         raise errors.ServiceError(
             errors.Code.INVALID_ARGUMENT,
@@ -133,7 +133,7 @@ def _check_bytes(what: str, text: str, limit: int) -> None:
 
 
 def rfc3339(seconds: float) -> str:
-    """`2024-01-31T12:00:00.5Z`: as in the service's JSON, without superfluous zeros."""
+    """Return `2024-01-31T12:00:00.5Z`: as in the service's JSON, without superfluous zeros."""
     whole = datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%S")
     milliseconds = int(seconds * 1000) % 1000
     return f"{whole}.{milliseconds:03}Z" if milliseconds else f"{whole}Z"
@@ -144,7 +144,7 @@ def rfc3339(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send messages on a stream, in this order, after everything sent on it before."""
+    """Send messages on a stream, in this order, after all earlier ones."""
 
     stream: str
     deliveries: list[Delivery]
@@ -152,7 +152,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Tell a stream what became of its acknowledgements and deadlines (exactly-once delivery only).
+    """Send the results of acknowledgements and moved deadlines on a stream (exactly-once delivery only).
 
     `failed` and `modify_failed` map acknowledgement ids to reasons (`errors.INVALID_ACK_ID` and others).
     """
@@ -166,7 +166,7 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True)
 class EndStream:
-    """End a stream with an error; the state has forgotten it already."""
+    """End a stream with an error; the state has already dropped it."""
 
     stream: str
     error: errors.ServiceError
@@ -174,14 +174,14 @@ class EndStream:
 
 @dataclass(frozen=True, slots=True)
 class HalfOpen:
-    """A stream is dead for the service and still open for its client, until `EndStream`. Nothing is to be done."""
+    """Notice: a stream has ended for the service and is still open for its client, until `EndStream`. No action is required."""
 
     stream: str
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerPull:
-    """Answer a waiting pull, with nothing if its time is up or with an error."""
+    """Answer a waiting pull: with messages, with none after its wait, or with an error."""
 
     pull: str
     deliveries: list[Delivery]
@@ -200,14 +200,14 @@ class Push:
 
 @dataclass(frozen=True, slots=True)
 class CancelPush:
-    """Give a push up: its deadline has passed or its subscription is gone. An answer to it will be ignored."""
+    """Cancel a push whose deadline has passed or whose subscription is deleted. A late response is ignored."""
 
     push: str
 
 
 @dataclass(frozen=True, slots=True)
 class LostDeliveries:
-    """Messages were sent on a stream or in the answer to a pull and never arrive. Nothing is to be done."""
+    """Notice: messages sent on a stream or in a pull response never arrive. No action is required."""
 
     holder: str
     messages: list[Message]
@@ -215,7 +215,7 @@ class LostDeliveries:
 
 @dataclass(frozen=True, slots=True)
 class ForwardedToDeadLetter:
-    """A message went to the dead-letter topic and will not be delivered on the subscription again. Nothing is to be done."""
+    """Notice: a message went to the dead-letter topic and is not delivered on the subscription again. No action is required."""
 
     subscription: str
     message: Message

@@ -1,4 +1,4 @@
-"""Between the message classes of google-cloud-pubsub and the values of this service: messages, answers and settings, there and back."""
+"""Conversion between the message classes of google-cloud-pubsub and the values of this service."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NO_ATTRIBUTES: Final[Mapping[str, str]] = {}
 
 
 def decoded(kind: Any, data: bytes) -> Any:
-    """A request message of this class; INVALID_ARGUMENT if the bytes are none."""
+    """Return a request message of class `kind`. Raises INVALID_ARGUMENT if the bytes cannot be decoded."""
     try:
         return kind.FromString(data)
     except DecodeError:
@@ -40,17 +40,17 @@ def decoded(kind: Any, data: bytes) -> Any:
 
 
 def drafts(request: Any) -> list[PublishDraft]:
-    """The messages of a PublishRequest."""
+    """Return the messages of a PublishRequest."""
     return [PublishDraft(message.data, _attributes(message.attributes), message.ordering_key) for message in request.messages]
 
 
 def _attributes(given: Any) -> Mapping[str, str]:
-    """A copy; it takes half of what `dict` does."""
+    """Return a copy of an attribute map, in half the time of `dict`."""
     return {name: given[name] for name in given} if given else _NO_ATTRIBUTES
 
 
 def received(deliveries: Iterable[Delivery]) -> list[Any]:
-    """Deliveries as `ReceivedMessage`s."""
+    """Return deliveries as `ReceivedMessage`s."""
     return [
         ReceivedMessage(ack_id=one.ack_id, message=_message_to(one.message), delivery_attempt=one.delivery_attempt)
         for one in deliveries
@@ -67,9 +67,9 @@ def _message_to(message: Message) -> Any:
 
 
 def stream_response(effect: Send | Confirm | None, settings: resources.Subscription) -> Any:
-    """The response on a stream: deliveries, confirmations or, without an effect, a keep-alive.
+    """Return the response on a stream: deliveries, confirmations or, without an effect, a keep-alive.
 
-    Every response has the properties of the subscription; clients take their absence for a no.
+    Every response contains the properties of the subscription; clients read their absence as "no".
     """
     response = StreamingPullResponse()
     if isinstance(effect, Send):
@@ -82,7 +82,7 @@ def stream_response(effect: Send | Confirm | None, settings: resources.Subscript
 
 
 def _confirm(response: Any, effect: Confirm) -> None:
-    """What became of answers on a stream."""
+    """Add the results of acknowledgements and moved deadlines to a response."""
     if effect.acked or effect.failed:
         acks = response.acknowledge_confirmation
         acks.ack_ids.extend(effect.acked)
@@ -100,7 +100,7 @@ def _ids_for(reasons: Mapping[str, str], reason: str) -> Sequence[str]:
 
 
 def status(error: errors.ServiceError) -> Any:
-    """An error as google.rpc.Status, with the reasons for acknowledgement ids, if any, as google.rpc.ErrorInfo."""
+    """Return an error as google.rpc.Status, with the reasons for acknowledgement ids, if any, as google.rpc.ErrorInfo."""
     built = status_pb2.Status(code=code_pb2.Code.Value(error.code), message=error.message)
     if error.reasons:
         info = error_details_pb2.ErrorInfo(
@@ -114,7 +114,7 @@ def status(error: errors.ServiceError) -> Any:
 
 
 def merged(known: Any, wanted: Any, mask: Any) -> Any:
-    """`known` with the fields of `wanted` that a FieldMask names. INVALID_ARGUMENT for a path that the message does not have."""
+    """Return `known` with the fields of `wanted` that a FieldMask lists. Raises INVALID_ARGUMENT for an unknown path."""
     for path in mask.paths:
         if not type(mask)(paths=[path]).IsValidForDescriptor(known.DESCRIPTOR):
             raise errors.invalid("update_mask", f"there is no field {path}")
@@ -123,7 +123,7 @@ def merged(known: Any, wanted: Any, mask: Any) -> Any:
 
 
 def topic_from(message: Any) -> resources.Topic:
-    """A Topic message as settings."""
+    """Return the settings in a Topic message."""
     refuse(message, ("ingestion_data_source_settings", "message_transforms"))
     retention = _seconds(message, "message_retention_duration")
     others = _others(message, Topic(), _TOPIC_OTHERS)
@@ -131,7 +131,7 @@ def topic_from(message: Any) -> resources.Topic:
 
 
 def topic_to(topic: resources.Topic) -> Any:
-    """Settings as a Topic message."""
+    """Return settings as a Topic message."""
     message = Topic(name=topic.name, labels=topic.labels, state=_ACTIVE)
     message.MergeFromString(topic.others)
     if topic.message_retention_s is not None:
@@ -152,12 +152,12 @@ def _schema_settings_from(message: Any) -> resources.SchemaSettings | None:
 
 
 def encoding_from(number: int) -> str:
-    """`JSON` or `BINARY`; empty for no encoding, or one that is not known."""
+    """Return `JSON` or `BINARY`; empty for no encoding or an unknown encoding."""
     return _ENCODINGS.get(number, "")
 
 
 def subscription_from(message: Any) -> resources.Subscription:
-    """A Subscription message as settings, with the documented defaults for what is not set."""
+    """Return the settings in a Subscription message, with the documented defaults for fields that are not set."""
     refuse(message, ("bigquery_config", "cloud_storage_config", "bigtable_config", "message_transforms"))
     default_deadline = _ACK_DEADLINE_EXACTLY_ONCE_S if message.enable_exactly_once_delivery else resources.ACK_DEADLINE_DEFAULT_S
     retention = _seconds(message, "message_retention_duration")
@@ -183,7 +183,7 @@ def subscription_from(message: Any) -> resources.Subscription:
 
 
 def refuse(message: Any, fields: Iterable[str]) -> None:
-    """UNIMPLEMENTED if one of these is set, with which the service would behave otherwise than this server does."""
+    """Raise UNIMPLEMENTED if one of these fields is set: this server does not implement its effect."""
     given = {field.name for field, _ in message.ListFields()}
     for field in fields:
         if field in given:
@@ -191,7 +191,7 @@ def refuse(message: Any, fields: Iterable[str]) -> None:
 
 
 def _others(message: Any, empty: Any, fields: Iterable[str]) -> bytes:
-    """The fields that are kept and shown, and have no effect here, serialized."""
+    """Return the fields that are stored and shown without an effect here, serialized."""
     empty.CopyFrom(message)
     for field, _ in message.ListFields():
         if field.name not in fields:
@@ -219,7 +219,7 @@ def _retry_from(message: Any) -> resources.RetryPolicy | None:
 
 
 def push_config_from(message: Any) -> resources.PushConfig:
-    """A PushConfig message as settings."""
+    """Return the settings in a PushConfig message."""
     attributes = dict(message.attributes)
     if message.push_endpoint:
         attributes.setdefault("x-goog-version", "v1")
@@ -234,7 +234,7 @@ def push_config_from(message: Any) -> resources.PushConfig:
 
 
 def subscription_to(subscription: resources.Subscription, topic: resources.Topic | None) -> Any:
-    """Settings as a Subscription message; the topic's retention is shown with it."""
+    """Return settings as a Subscription message, with the retention of the topic."""
     message = Subscription(
         name=subscription.name,
         topic=subscription.topic,
@@ -280,24 +280,24 @@ def _set_push(message: Any, config: resources.PushConfig) -> None:
 
 
 def snapshot_to(snapshot: resources.Snapshot) -> Any:
-    """A snapshot's description as a Snapshot message."""
+    """Return the description of a snapshot as a Snapshot message."""
     message = Snapshot(name=snapshot.name, topic=snapshot.topic, labels=snapshot.labels)
     message.expire_time.seconds = int(snapshot.expire_time)
     return message
 
 
 def snapshot_from(message: Any) -> resources.Snapshot:
-    """A Snapshot message, of an update, as a description."""
+    """Return the description in the Snapshot message of an update."""
     return resources.Snapshot(message.name, message.topic, timestamp(message.expire_time), dict(message.labels))
 
 
 def timestamp(message: Any) -> float:
-    """A Timestamp message in seconds since the epoch."""
+    """Return a Timestamp message in seconds since the epoch."""
     return float(message.seconds) + float(message.nanos) / 1e9
 
 
 def _seconds(message: Any, field: str) -> float | None:
-    """A Duration field in seconds, None if it is not set."""
+    """Return a Duration field in seconds, or None if it is not set."""
     if not message.HasField(field):
         return None
     duration = getattr(message, field)

@@ -1,14 +1,14 @@
-"""Carries out the effects in an asyncio loop: when something was asked, or the time has come, it advances the state, and then sends on
-streams, answers pulls and pushes.
+"""Execution of the effects in an asyncio loop.
 
-Everything happens in one loop, so the state needs no lock. A request only asks for a tick, and all that arrive within a millisecond
-share it: a response costs as much as the handling of fifty messages, so few big ones are worth the wait.
+After a request, or when its time has come, the pump advances the state, and then sends on streams, answers pulls and pushes.
+
+All calls run in one loop, so the state needs no lock. A request only schedules a tick, and all requests that arrive within a millisecond
+share it: a response costs as much as the handling of fifty messages, so a few large responses are worth the wait.
 
 A push is one POST to the subscription's endpoint (documentation, "Push subscriptions"). The body is `{"message": {...}, "subscription":
-"..."}` with the data in base64, or the bare data when the subscription is unwrapped; with a signed token if the subscription says of
-which service account. Status 102, 200, 201, 202 or 204 is an
-acknowledgement, everything else, no connection included, a refusal. How long to wait, how many requests at a time and when to try again
-is decided by the state.
+"..."}` with the data in base64, or the bare data if the subscription is unwrapped; with a signed token if the subscription has a service
+account for it. Status 102, 200, 201, 202 or 204 is an acknowledgement; any other status or a failed connection is a nack. The state decides
+timeouts, the number of concurrent requests and the times of retries.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _CONNECTIONS_MAX: Final = 100
 
 
 class Outlet:
-    """What waits to be written on one stream, bounded: a client that does not read loses its stream."""
+    """Bounded queue of responses to write on one stream: a client that does not read loses its stream."""
 
     def __init__(self) -> None:
         self._waiting: deque[Send | Confirm] = deque()
@@ -58,7 +58,7 @@ class Outlet:
         self.error: ServiceError | None = None
 
     def put(self, effect: Send | Confirm) -> None:
-        """Something to write."""
+        """Append a response."""
         if len(self._waiting) >= _OUTLET_MAX:
             self.end(ServiceError(Code.UNAVAILABLE, "The client does not read what it is sent."))
         elif not self._over:
@@ -66,13 +66,13 @@ class Outlet:
             self._wake.set()
 
     def end(self, error: ServiceError | None = None) -> None:
-        """Nothing more will come, and the stream ends with this error, once what waits is written."""
+        """End the stream with this error once the waiting responses are written."""
         if not self._over:
             self._over, self.error = True, error
             self._wake.set()
 
     async def take(self, idle_s: float | None) -> AsyncIterator[Send | Confirm | None]:
-        """What comes, in order, until the end; None whenever nothing came for `idle_s`."""
+        """Yield the responses in order, until the end; yield None whenever none arrived for `idle_s` seconds."""
         while True:
             while self._waiting:
                 yield self._waiting.popleft()
@@ -86,10 +86,10 @@ class Outlet:
 
 
 class Pump:
-    """Drives one state. `now` gives seconds since the epoch and never goes back."""
+    """Driver of one state. `now` returns seconds since the epoch and never goes back."""
 
     def __init__(self, state: State, now: Callable[[], float], signer: Signer, posts: Posts | None = None) -> None:
-        """`posts`: how to reach endpoints; by default over HTTP."""
+        """Create a pump. `posts`: client for push endpoints; by default HTTP."""
         self.state = state
         self.now = now
         self._pusher = Pusher(self._pushed, signer, now, posts or HttpPosts())
@@ -102,29 +102,29 @@ class Pump:
         self._timer_at = math.inf
 
     def ask(self) -> None:
-        """Something has changed: tick soon."""
+        """Schedule a tick soon, after a change of the state."""
         if not self._asked:
             self._asked = True
             self._loop.call_later(_GATHER_S, self._tick)
 
     def open_outlet(self, stream: str) -> Outlet:
-        """Where a stream's messages will appear."""
+        """Open and return the outlet of a stream."""
         outlet = self._outlets[stream] = Outlet()
         return outlet
 
     def close_outlet(self, stream: str) -> None:
-        """The stream is gone."""
+        """Forget the outlet of a stream that has ended."""
         self._outlets.pop(stream, None)
 
     def await_pull(self, pull: str) -> asyncio.Future[list[Delivery]]:
-        """Where a pull's answer will appear; cancelled or done, it is forgotten."""
+        """Return the future of the answer to a pull; it is forgotten when it is done or cancelled."""
         answer: asyncio.Future[list[Delivery]] = self._loop.create_future()
         self._pulls[pull] = answer
         answer.add_done_callback(lambda _: self._pulls.pop(pull, None))
         return answer
 
     def stop(self) -> None:
-        """No tick after this; those that wait learn that the service goes away."""
+        """Stop ticking, end all streams with UNAVAILABLE and cancel waiting pulls."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -135,7 +135,7 @@ class Pump:
             answer.cancel()
 
     async def close(self) -> None:
-        """Give up what is being pushed; to be called after `stop`."""
+        """Cancel running pushes; call it after `stop`."""
         await self._pusher.close()
 
     def _tick(self) -> None:
@@ -186,23 +186,23 @@ class Pump:
 
 
 class Posts(Protocol):
-    """Sends POST requests."""
+    """Port: client for POST requests."""
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int | None:
-        """The status of the answer, however long it takes; None if there is none."""
+        """Return the status of the response, without a timeout; None if there is no response."""
 
     async def close(self) -> None:
         """Close all connections."""
 
 
 class HttpPosts:
-    """Over HTTP."""
+    """Client for POST requests over HTTP."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int | None:
-        """See the port; redirections are not followed."""
+        """Post as in `Posts`; redirections are not followed."""
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=_CONNECTIONS_MAX)
             timeout = aiohttp.ClientTimeout(total=None)  # the state cancels what takes too long
@@ -220,7 +220,7 @@ class HttpPosts:
 
 
 class Pusher:
-    """Carries out pushes and reports each outcome, once, unless the push was cancelled."""
+    """Executor of pushes. It reports each outcome once, unless the push was cancelled."""
 
     def __init__(self, report: Callable[[Push, bool], None], signer: Signer, now: Callable[[], float], posts: Posts) -> None:
         self._signer, self._now = signer, now
@@ -229,7 +229,7 @@ class Pusher:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def handle(self, effect: Push | CancelPush) -> None:
-        """Start a push, or give one up."""
+        """Start or cancel a push."""
         if isinstance(effect, Push):
             task = asyncio.create_task(self._push(effect))
             self._tasks[effect.push] = task
@@ -238,7 +238,7 @@ class Pusher:
             self._tasks[effect.push].cancel()
 
     async def close(self) -> None:
-        """Give everything up."""
+        """Cancel all pushes."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -257,7 +257,7 @@ class Pusher:
 
 
 def _wrapped(push: Push) -> tuple[dict[str, str], bytes]:
-    """Headers and the JSON body, with the old names of two fields beside the new ones, as the service sends it."""
+    """Return headers and JSON body; as in the service, with the old names of two fields beside the new ones."""
     message = push.delivery.message
     published = rfc3339(message.publish_time)
     inner: dict[str, Any] = {
@@ -278,7 +278,7 @@ def _wrapped(push: Push) -> tuple[dict[str, str], bytes]:
 
 
 def _bare(push: Push) -> tuple[dict[str, str], bytes]:
-    """Headers and the data alone, with what is known about it as headers if that is wanted."""
+    """Return headers and the data alone; metadata of the message as headers if the subscription wants them."""
     message = push.delivery.message
     headers = {"Content-Type": "application/octet-stream"}
     if push.config.write_metadata:

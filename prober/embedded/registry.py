@@ -1,8 +1,8 @@
-"""Topics, subscriptions and snapshots by name: create, get, list, update, delete, detach, seek (proto: services Publisher and Subscriber).
+"""Topics, subscriptions and snapshots by name, and the operations on them (proto: services Publisher and Subscriber).
 
-A topic knows its subscriptions, and keeps a history while a request may need it. History is needed by the topic's own retention, by
-subscriptions that retain acknowledged messages, and by snapshots, which stand for everything published after them too (documentation,
-"Replay and purge messages"). Without any of these nothing is kept.
+Operations are create, get, list, update, delete, detach and seek. A topic refers to its subscriptions, and keeps a history while a request
+may need it: for the topic's own retention, for subscriptions that retain acknowledged messages, and for snapshots, which also stand for all
+messages published after them (documentation, "Replay and purge messages"). Otherwise there is no history.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _IMMUTABLE: Final = frozenset({"name", "topic", "enable_message_ordering", "filt
 
 @dataclass(slots=True, eq=False)
 class SnapshotState:
-    """What a snapshot stands for: these unacknowledged messages, and all that came after message number `frontier`."""
+    """Content of a snapshot: these unacknowledged messages, and all messages after number `frontier`."""
 
     description: resources.Snapshot
     unacked: list[Message]
@@ -70,7 +70,7 @@ class TopicState:
     history: deque[Message] = field(default_factory=deque)
 
     def keep_s(self) -> float:
-        """For how long messages are kept here at least, in seconds."""
+        """Return the minimum time that messages are kept, in seconds."""
         wanted = [self.settings.message_retention_s or 0.0]
         wanted += [
             queue.settings.message_retention_s for queue in self.subscriptions.values() if queue.settings.retain_acked_messages
@@ -80,7 +80,7 @@ class TopicState:
         return max(wanted)
 
     def remember(self, messages: list[Message], now: float) -> None:
-        """Messages were stored."""
+        """Add stored messages to the history."""
         keep_s = self.keep_s()
         if keep_s:
             self.history.extend(messages)
@@ -96,10 +96,10 @@ class TopicState:
 
 
 def replayable(topic: TopicState | None, queue: SubscriptionQueue, now: float) -> Iterator[Message]:
-    """Every message that a seek of this subscription can bring back, in the order in which they were stored.
+    """Yield the messages that a seek of this subscription can bring back, in the order of storage.
 
-    Those are its backlog, what it retains although it was acknowledged, and, with retention on the topic, also what was published
-    before the subscription existed.
+    They are its backlog, its retained acknowledged messages and, with retention on the topic, messages published before the subscription
+    existed.
     """
     known = {entry.message.sequence: entry.message for entry in queue.entries()}
     if topic is not None:
@@ -113,7 +113,7 @@ def replayable(topic: TopicState | None, queue: SubscriptionQueue, now: float) -
 
 
 def since_snapshot(topic: TopicState | None, queue: SubscriptionQueue, snapshot: SnapshotState) -> Iterator[Message]:
-    """What a seek to a snapshot brings back: what was unacknowledged then, and everything published since."""
+    """Yield the messages that a seek to a snapshot brings back: those unacknowledged then, and all published since."""
     known: dict[int, Message] = {}
     for message in snapshot.unacked:
         _accept(queue, message, known)
@@ -131,8 +131,8 @@ def _accept(queue: SubscriptionQueue, message: Message, known: dict[int, Message
 class Registry:
     """All resources of the service by name, and the operations on them. Times are seconds since the epoch.
 
-    Every operation raises `ServiceError` and then changes nothing: NOT_FOUND for a name that nothing has, INVALID_ARGUMENT for a name or a
-    value that the service does not accept, ALREADY_EXISTS and FAILED_PRECONDITION where its docstring says so.
+    A failed operation raises `ServiceError` and changes nothing: NOT_FOUND for an unknown name, INVALID_ARGUMENT for an invalid name or
+    value, ALREADY_EXISTS and FAILED_PRECONDITION as documented.
     """
 
     def __init__(self, engine: Engine[SubscriptionQueue]) -> None:
@@ -144,7 +144,7 @@ class Registry:
     # --- topics -----------------------------------------------------------------------------------------------------------------
 
     def create_topic(self, topic: resources.Topic) -> resources.Topic:
-        """ALREADY_EXISTS if there is one of that name, INVALID_ARGUMENT if a setting is not acceptable."""
+        """Create a topic; return its settings. Raises ALREADY_EXISTS, or INVALID_ARGUMENT for an invalid setting."""
         resources.check_topic(topic)
         if topic.name in self.topics:
             raise errors.already_exists(topic.name)
@@ -152,11 +152,11 @@ class Registry:
         return topic
 
     def topic(self, name: str) -> TopicState:
-        """The topic; NOT_FOUND if there is none."""
+        """Return a topic. Raises NOT_FOUND."""
         return resources.find(self.topics, name, "topics")
 
     def update_topic(self, wanted: resources.Topic, mask: Sequence[str]) -> resources.Topic:
-        """Take the masked fields from `wanted`; the complete settings. INVALID_ARGUMENT for a mask with a field that cannot change."""
+        """Set the masked fields from `wanted`; return the complete settings. INVALID_ARGUMENT for a field that cannot change."""
         topic = self.topic(wanted.name)
         updated = dataclasses.replace(topic.settings, **_changes(wanted, mask, _TOPIC_FIELDS, "Topic"))
         resources.check_topic(updated)
@@ -164,7 +164,7 @@ class Registry:
         return updated
 
     def delete_topic(self, name: str) -> None:
-        """Subscriptions stay, with what they have, and show `_deleted-topic_` as their topic (proto, DeleteTopic)."""
+        """Delete a topic. Its subscriptions stay with their messages, and show `_deleted-topic_` (proto, DeleteTopic)."""
         topic = self.topic(name)
         del self.topics[name]
         for queue in topic.subscriptions.values():
@@ -173,7 +173,7 @@ class Registry:
             snapshot.description = dataclasses.replace(snapshot.description, topic=resources.DELETED_TOPIC)
 
     def forget_schema(self, name: str) -> None:
-        """A schema is deleted: its topics show `_deleted-schema_` instead (proto, SchemaSettings)."""
+        """Mark a schema as deleted: its topics show `_deleted-schema_` instead (proto, SchemaSettings)."""
         for topic in self.topics.values():
             schema = topic.settings.schema
             if schema is not None and schema.schema == name:
@@ -183,7 +183,10 @@ class Registry:
     # --- subscriptions ----------------------------------------------------------------------------------------------------------
 
     def create_subscription(self, subscription: resources.Subscription, now: float) -> resources.Subscription:
-        """It gets every message that is published from now on. Errors as for topics; NOT_FOUND if the topic is missing."""
+        """Create a subscription for all messages published from now on; return its settings.
+
+        Errors as for topics; NOT_FOUND if the topic is missing.
+        """
         resources.check_subscription(subscription)
         if subscription.name in self.subscriptions:
             raise errors.already_exists(subscription.name)
@@ -194,11 +197,11 @@ class Registry:
         return subscription
 
     def subscription(self, name: str) -> SubscriptionQueue:
-        """The subscription; NOT_FOUND if there is none."""
+        """Return a subscription. Raises NOT_FOUND."""
         return resources.find(self.subscriptions, name, "subscriptions")
 
     def update_subscription(self, wanted: resources.Subscription, mask: Sequence[str], now: float) -> resources.Subscription:
-        """Take the masked fields from `wanted`; the complete settings. Whether there is ordering, and the filter, cannot change.
+        """Set the masked fields from `wanted`; return the complete settings. Ordering and filter cannot change.
 
         A change between push and pull ends all streams and pulls with FAILED_PRECONDITION.
         """
@@ -216,7 +219,7 @@ class Registry:
         return updated
 
     def delete_subscription(self, name: str, now: float) -> None:
-        """Its messages are gone; streams and waiting pulls end with NOT_FOUND."""
+        """Delete a subscription and its messages; end its streams and waiting pulls with NOT_FOUND."""
         queue = self.subscription(name)
         del self.subscriptions[name]
         topic = self.topics.get(queue.settings.topic)
@@ -227,7 +230,10 @@ class Registry:
         self._engine.dirty.pop(queue, None)
 
     def detach_subscription(self, name: str, now: float) -> None:
-        """It gets nothing any more and loses what it has; pulls end with FAILED_PRECONDITION (proto, Subscription.detached)."""
+        """Detach a subscription: it loses its messages and gets no more; pulls fail with FAILED_PRECONDITION.
+
+        Source: proto, Subscription.detached.
+        """
         queue = self.subscription(name)
         queue.settings = dataclasses.replace(queue.settings, detached=True)
         topic = self.topics.get(queue.settings.topic)
@@ -244,7 +250,10 @@ class Registry:
     # --- snapshots and seek -----------------------------------------------------------------------------------------------------
 
     def create_snapshot(self, name: str, subscription: str, labels: Mapping[str, str], now: float) -> resources.Snapshot:
-        """It lives 7 days less the age of the oldest unacknowledged message, and is refused below 1 hour (proto, Snapshot)."""
+        """Create a snapshot. FAILED_PRECONDITION if its lifetime is below 1 hour.
+
+        It lives 7 days less the age of the oldest unacknowledged message (proto, Snapshot).
+        """
         resources.check_name(name, "snapshots")
         resources.check_labels(labels)
         if name in self.snapshots:
@@ -265,11 +274,11 @@ class Registry:
         return description
 
     def snapshot(self, name: str) -> SnapshotState:
-        """The snapshot; NOT_FOUND if there is none."""
+        """Return a snapshot. Raises NOT_FOUND."""
         return resources.find(self.snapshots, name, "snapshots")
 
     def update_snapshot(self, wanted: resources.Snapshot, mask: Sequence[str]) -> resources.Snapshot:
-        """Take the masked fields from `wanted`."""
+        """Set the masked fields from `wanted`; return the complete description."""
         snapshot = self.snapshot(wanted.name)
         updated = dataclasses.replace(snapshot.description, **_changes(wanted, mask, _SNAPSHOT_FIELDS, "Snapshot"))
         resources.check_labels(updated.labels)
@@ -277,7 +286,7 @@ class Registry:
         return updated
 
     def delete_snapshot(self, name: str) -> None:
-        """What only the snapshot retained is gone."""
+        """Delete a snapshot and the messages that only it retained."""
         snapshot = self.snapshot(name)
         del self.snapshots[name]
         topic = self.topics.get(snapshot.description.topic)
@@ -285,13 +294,13 @@ class Registry:
             topic.snapshots.pop(name, None)
 
     def seek_to_time(self, subscription: str, at: float, now: float) -> None:
-        """Messages published before `at` become acknowledged, the others unacknowledged, as far as they are retained (proto, Seek)."""
+        """Mark messages published before `at` acknowledged, the others unacknowledged, as far as retained (proto, Seek)."""
         queue = self.subscription(subscription)
         messages = replayable(self.topics.get(queue.settings.topic), queue, now)
         queue.reset([message for message in messages if message.publish_time >= at], now)
 
     def seek_to_snapshot(self, subscription: str, name: str, now: float) -> None:
-        """The backlog becomes what it was when the snapshot was made, and everything published since; same topic only."""
+        """Set the backlog to that of the snapshot, plus all messages published since; same topic only."""
         queue, snapshot = self.subscription(subscription), self.snapshot(name)
         if snapshot.description.topic != queue.settings.topic:
             raise errors.invalid("snapshot")
@@ -301,9 +310,9 @@ class Registry:
     # --- lists ------------------------------------------------------------------------------------------------------------------
 
     def page(self, names: Iterable[str], page_size: int, page_token: str) -> tuple[list[str], str]:
-        """So many names in alphabetical order, from where the token says, and the token of the next page, empty after the last.
+        """Return a page of names in alphabetical order, and the token of the next page, empty after the last.
 
-        A page size of 0 is 100, more than 1000 is 1000. INVALID_ARGUMENT for a token that no page ended with.
+        A page size of 0 means 100, above 1000 it means 1000. INVALID_ARGUMENT for a token that no page ended with.
         """
         if page_size < 0:
             raise errors.invalid("page_size")
@@ -315,13 +324,13 @@ class Registry:
         return ordered[:size], _PAGE_TOKEN + ordered[size - 1] if len(ordered) > size else ""
 
     def in_project(self, names: Iterable[str], project: str) -> list[str]:
-        """Those that belong to `projects/P`."""
+        """Return the names in `projects/P`."""
         resources.check_project(project)
         return [name for name in names if name.startswith(f"{project}/")]
 
 
 def _changes(wanted: object, mask: Sequence[str], fields: Mapping[str, str], kind: str) -> dict[str, Any]:
-    """The masked fields of `wanted`, by their names here. A path inside a message field stands for the whole field."""
+    """Return the masked fields of `wanted` by their names here. A path inside a message field stands for the whole field."""
     if not mask:
         raise errors.ServiceError(
             errors.Code.INVALID_ARGUMENT,

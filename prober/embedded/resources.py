@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from prober.embedded import errors
 
 Kept = TypeVar("Kept")
-"""A resource as its registry keeps it."""
+"""Type of a resource in a registry."""
 
 DELETED_TOPIC: Final = "_deleted-topic_"
 DELETED_SCHEMA: Final = "_deleted-schema_"
@@ -33,10 +33,10 @@ MAXIMUM_BACKOFF_DEFAULT_S: Final = 600.0
 
 @dataclass(frozen=True, slots=True)
 class SchemaSettings:
-    """What the messages of a topic must match (proto, SchemaSettings).
+    """Schema and range of revisions that messages of a topic must match (proto, SchemaSettings).
 
     encoding            `JSON` or `BINARY`.
-    first_revision_id   oldest revision that counts, `last_revision_id` the newest; empty: there is no such bound.
+    first_revision_id   oldest valid revision, `last_revision_id` the newest; empty: no bound.
     """
 
     schema: str
@@ -47,9 +47,9 @@ class SchemaSettings:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic's settings. `message_retention_s` None: the topic itself retains nothing.
+    """Settings of a topic. `message_retention_s` None: the topic itself retains nothing.
 
-    others  what is kept and shown, and has no effect here, as a serialized message.
+    others  fields that are stored and shown without an effect here, as a serialized message.
     """
 
     name: str
@@ -61,20 +61,20 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long to wait before a message is delivered again: exponential between the two bounds (proto, RetryPolicy)."""
+    """Back-off before the redelivery of a message: exponential between the two bounds (proto, RetryPolicy)."""
 
     minimum_backoff_s: float = MINIMUM_BACKOFF_DEFAULT_S
     maximum_backoff_s: float = MAXIMUM_BACKOFF_DEFAULT_S
 
     def backoff_s(self, failures: int) -> float:
-        """The wait after this many refusals and missed deadlines of a message, at least 1."""
+        """Return the back-off after this number of nacks and missed deadlines of a message, at least 1."""
         doublings = min(failures - 1, 40)  # beyond that the bound holds anyway, and floats stay finite
         return min(self.minimum_backoff_s * 2.0**doublings, self.maximum_backoff_s)
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterPolicy:
-    """The topic for messages that no subscriber could process.
+    """Dead-letter topic of a subscription.
 
     A message goes there after `max_delivery_attempts`.
     """
@@ -85,10 +85,10 @@ class DeadLetterPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PushConfig:
-    """Where and how messages are pushed; an empty endpoint means that they are pulled.
+    """Endpoint and form of pushed messages; an empty endpoint means that messages are pulled.
 
-    oidc_email       whose token comes along, signed by the key of this server; empty: none does. `oidc_audience`: whom it is meant for, by
-                     default the endpoint.
+    oidc_email  service account of the token, which the key of this server signs; empty: no token. `oidc_audience`: audience of the token,
+                by default the endpoint.
     """
 
     push_endpoint: str = ""
@@ -101,7 +101,7 @@ class PushConfig:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription's settings. `expiration_s` None: it never expires. `enable_message_ordering` and `filter` never change.
+    """Settings of a subscription. `expiration_s` None: it never expires. `enable_message_ordering` and `filter` never change.
 
     others  as for a topic.
     """
@@ -125,7 +125,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot's description; what it retains is kept beside it."""
+    """Description of a snapshot; `registry.SnapshotState` contains its messages."""
 
     name: str
     topic: str
@@ -152,7 +152,7 @@ _LABEL_LENGTH_MAX: Final = 63
 
 
 def check_name(name: str, collection: str) -> None:
-    """A resource name is `projects/P/<collection>/ID`; raises INVALID_ARGUMENT."""
+    """Check that a resource name is `projects/P/<collection>/ID`. Raises INVALID_ARGUMENT."""
     parts = name.split("/")
     if len(parts) != 4 or parts[0] != "projects" or parts[2] != collection:
         raise errors.invalid_name(name)
@@ -163,7 +163,7 @@ def check_name(name: str, collection: str) -> None:
 
 
 def find(kept: Mapping[str, Kept], name: str, collection: str) -> Kept:
-    """The resource of a name; NOT_FOUND if there is none, INVALID_ARGUMENT if nothing can have that name."""
+    """Return a resource by name. Raises NOT_FOUND, or INVALID_ARGUMENT for an invalid name."""
     found = kept.get(name)
     if found is None:
         check_name(name, collection)
@@ -172,7 +172,7 @@ def find(kept: Mapping[str, Kept], name: str, collection: str) -> Kept:
 
 
 def check_project(name: str) -> None:
-    """A project's name is `projects/P`; raises INVALID_ARGUMENT."""
+    """Check that the name of a project is `projects/P`. Raises INVALID_ARGUMENT."""
     head, _, project = name.partition("/")
     if head != "projects":
         raise errors.invalid_name(name)
@@ -181,7 +181,7 @@ def check_project(name: str) -> None:
 
 
 def check_labels(labels: Mapping[str, str]) -> None:
-    """At most 64 labels in lower case, in any script (documentation, "Create and manage labels")."""
+    """Check labels: at most 64, in lower case, in any script (documentation, "Create and manage labels")."""
     if len(labels) > LABELS_MAX:
         raise errors.too_large("labels", len(labels), LABELS_MAX)
     for key, value in labels.items():
@@ -194,7 +194,7 @@ def _is_label(text: str) -> bool:
 
 
 def check_range(what: str, value: float, low: float, high: float) -> None:
-    """A number is within its bounds; raises INVALID_ARGUMENT."""
+    """Check that a number is within its bounds. Raises INVALID_ARGUMENT."""
     if value < low:
         raise errors.too_small(what, int(value), int(low))
     if value > high:
@@ -202,7 +202,7 @@ def check_range(what: str, value: float, low: float, high: float) -> None:
 
 
 def check_ack_deadline(seconds: int, low: int = 0) -> None:
-    """A deadline is within its bounds, by default those of one message's; raises INVALID_ARGUMENT."""
+    """Check that a deadline is within its bounds, by default those of one message. Raises INVALID_ARGUMENT."""
     if not low <= seconds <= ACK_DEADLINE_MAX_S:
         raise errors.ServiceError(
             errors.Code.INVALID_ARGUMENT,
@@ -212,7 +212,7 @@ def check_ack_deadline(seconds: int, low: int = 0) -> None:
 
 
 def check_topic(topic: Topic) -> None:
-    """The settings of a topic are acceptable; raises INVALID_ARGUMENT."""
+    """Check the settings of a topic. Raises INVALID_ARGUMENT."""
     check_name(topic.name, "topics")
     check_labels(topic.labels)
     if topic.message_retention_s is not None:
@@ -220,7 +220,7 @@ def check_topic(topic: Topic) -> None:
 
 
 def check_subscription(subscription: Subscription) -> None:
-    """The settings of a subscription are acceptable, apart from its filter and from what they refer to; raises INVALID_ARGUMENT."""
+    """Check the settings of a subscription, except its filter and the resources it refers to. Raises INVALID_ARGUMENT."""
     check_name(subscription.name, "subscriptions")
     check_labels(subscription.labels)
     check_ack_deadline(subscription.ack_deadline_s, ACK_DEADLINE_MIN_S)

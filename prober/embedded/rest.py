@@ -1,7 +1,7 @@
 """google.pubsub.v1 and google.iam.v1.IAMPolicy over HTTP and JSON, for clients without gRPC: the unary methods of `calls`.
 
-A request is transcoded by its rule (`http_rules`, google.api.HttpRule): the path, the query and the body each hold fields of the request
-message. Field names in the query and in the body may be those of JSON (`maxMessages`) or of the message (`max_messages`).
+A request is transcoded by its rule (`http_rules`, google.api.HttpRule): path, query and body contain fields of the request message. Field
+names in the query and in the body may be those of JSON (`maxMessages`) or of the message (`max_messages`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SYSTEM_PARAMETERS: Final = frozenset(
 
 
 class RestEndpoint(Listener):
-    """Answers REST requests with `calls`. Errors have the form {"error": {"code", "message", "status", "details"}}."""
+    """Server of REST requests for `calls`. Errors have the form {"error": {"code", "message", "status", "details"}}."""
 
     def __init__(self, calls: Calls) -> None:
         application = web.Application(client_max_size=BODY_BYTES_MAX)
@@ -73,7 +73,7 @@ class RestEndpoint(Listener):
 
 
 def _rule(request: web.Request) -> tuple[HttpRule, Mapping[str, str]]:
-    """The rule of a method and the fields in the path."""
+    """Return the rule of a request and the fields in its path."""
     found = find_rule(request.method, request.path)
     if found is None:
         raise errors.ServiceError(errors.Code.NOT_FOUND, f"No method of Pub/Sub is {request.method} {request.path}.")
@@ -105,7 +105,7 @@ def _decompressed(body: bytes, encoding: str) -> bytes:
 
 
 def _fill(message: Any, rule: HttpRule, body: bytes, fields: Mapping[str, str], query: Any) -> None:
-    """Fill a request message from the body, the query and the path; the path is last, so it wins."""
+    """Fill a request message from the body, the query and the path; the path takes precedence."""
     try:
         if rule.body and body:
             document = json.loads(body)
@@ -124,7 +124,7 @@ def _fill(message: Any, rule: HttpRule, body: bytes, fields: Mapping[str, str], 
 
 
 def _check_base64(descriptor: Any, document: Mapping[str, Any]) -> None:
-    """Every field of bytes is base64, standard or for URLs; json_format skips other characters. Raises ValueError."""
+    """Check that each field of bytes is base64, standard or for URLs; json_format skips other characters. Raises ValueError."""
     for field in descriptor.fields:
         for name in {field.name, field.json_name} & document.keys():
             values = document[name] if isinstance(document[name], list) else [document[name]]
@@ -136,7 +136,7 @@ def _check_base64(descriptor: Any, document: Mapping[str, Any]) -> None:
 
 
 def _nested(descriptor: Any, name: str, texts: Sequence[str]) -> Any:
-    """A field that a path or a query names, such as `topic.name`, as the JSON of the message with this descriptor."""
+    """Return a field of a path or a query, such as `topic.name`, as JSON of the message with this descriptor."""
     own, _, rest = name.partition(".")
     field = next((one for one in descriptor.fields if own in (one.name, one.json_name)), None)
     if field is None or (rest and field.message_type is None):
@@ -148,7 +148,7 @@ def _nested(descriptor: Any, name: str, texts: Sequence[str]) -> Any:
 
 
 def _value(field: Any, text: str) -> object:
-    """A text as a value in JSON, where numbers, enums, durations, times and masks may be texts too."""
+    """Return a text as a value in JSON, where numbers, enums, durations, times and masks may be strings too."""
     if field.type == FieldDescriptor.TYPE_BOOL and text in ("true", "false"):
         return text == "true"
     return text
@@ -163,7 +163,7 @@ def _too_large() -> errors.ServiceError:
 
 
 def _error(error: errors.ServiceError) -> web.Response:
-    """The response to a refused request; google/rpc/code.proto assigns each code its HTTP status."""
+    """Return the response to a failed request; google/rpc/code.proto maps each code to an HTTP status."""
     status = protobuf.status(error)
     code = from_grpc_status(status.code, "").code  # type: ignore[no-untyped-call]
     document = json_format.MessageToDict(status) | {"code": code, "status": error.code}

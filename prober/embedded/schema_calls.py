@@ -26,7 +26,7 @@ METHODS: Final[Mapping[str, Any]] = {
     "ValidateSchema": types.ValidateSchemaRequest.pb(),
     "ValidateMessage": types.ValidateMessageRequest.pb(),
 }
-"""Method: class of its request messages."""
+"""Class of the request messages of each method."""
 
 _FULL: Final = int(types.SchemaView.FULL)
 _BASIC: Final = int(types.SchemaView.BASIC)
@@ -37,7 +37,7 @@ _TYPES: Final[Mapping[int, str]] = {
 
 
 class SchemaCalls:
-    """The methods by name. `now` reads the time in seconds since the epoch."""
+    """The methods by name. `now` returns seconds since the epoch."""
 
     def __init__(self, schemas: Schemas, registry: Registry, now: Callable[[], float]) -> None:
         self._schemas, self._registry, self._now = schemas, registry, now
@@ -53,7 +53,7 @@ class SchemaCalls:
             "ValidateSchema": self._validate_schema,
             "ValidateMessage": self._validate_message,
         }
-        """By name: a request message in, a response message or its coroutine out. They raise `ServiceError`."""
+        """Methods by name, from a request message to a response message or its coroutine. They raise `ServiceError`."""
 
     async def _create(self, request: Any) -> Any:
         resources.check_project(request.parent)
@@ -71,7 +71,7 @@ class SchemaCalls:
         return types.ListSchemasResponse.pb()(schemas=found, next_page_token=token)
 
     def _list_revisions(self, request: Any) -> Any:
-        """The latest first."""
+        """Return the revisions, the latest first."""
         revisions = self._schemas.schema(request.name).revisions[::-1]
         numbers = [f"{number:02}" for number in range(len(revisions))]
         page, token = self._registry.page(numbers, request.page_size, request.page_token)
@@ -115,13 +115,13 @@ class SchemaCalls:
 
 
 async def _compiled(schema: Any) -> Definition:
-    """The definition of a Schema message, compiled in a thread; UNIMPLEMENTED for one that is compiled already."""
+    """Return the definition of a Schema message, compiled in a thread. UNIMPLEMENTED for a compiled one (`compiled_proto_schema`)."""
     protobuf.refuse(schema, ("compiled_proto_schema",))
     return await asyncio.to_thread(compile_definition, _TYPES.get(schema.type_, ""), schema.definition)
 
 
 def _shown(revision: Revision, *, full: bool = True) -> Any:
-    """A revision as a Schema message, without its definition if not `full`."""
+    """Return a revision as a Schema message, without its definition if not `full`."""
     message = types.Schema.pb()(name=revision.name, type_=revision.definition.kind, revision_id=revision.id)
     message.revision_create_time.FromNanoseconds(int(revision.created * 1e9))
     if full:

@@ -1,6 +1,6 @@
 """Avro and protocol buffer schemas, compiled by fastavro and by the compiler and runtime of protocol buffers.
 
-The libraries are an extra of this package: without fastavro there are no Avro schemas, without grpcio-tools no protocol buffer schemas.
+The libraries are an extra of this package: Avro schemas need fastavro, protocol buffer schemas need grpcio-tools.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from prober.embedded import errors
 from prober.embedded.schemas import Definition, MismatchError, Validator
 
 DEFINITION_BYTES_MAX: Final = 300_000
-"""Documentation, "Schema overview"."""
+"""Maximum size of a definition (documentation, "Schema overview")."""
 _PROTOC_TIMEOUT_S: Final = 30.0
 _SOURCE: Final = "schema.proto"
 _PROBLEM: Final = re.compile(rf"^.*\b{re.escape(_SOURCE)}:(\d+:\d+: .*)$", re.MULTILINE)
-"""A line of protoc: path, line, column and text. Its log lines have another form."""
+"""Error line of protoc: path, line, column and text. Its log lines have another form."""
 
 
 def compile_definition(kind: str, text: str) -> Definition:
-    """Compile a definition. Protocol buffers need a process of their own, so this blocks: call it in a thread.
+    """Compile a definition. Protocol buffers are compiled in a separate process, so this blocks: call it in a thread.
 
     INVALID_ARGUMENT for a definition that is not valid, is too large or has not exactly one top-level type, UNIMPLEMENTED if the library is
     missing.
@@ -63,7 +63,10 @@ def _refused(problem: object) -> errors.ServiceError:
 
 
 def _avro(definition: str) -> Validator:
-    """JSON is Avro's JSON encoding: values of a union name their type. Fields that the schema does not have are ignored there."""
+    """Return a validator for an Avro schema. JSON is Avro's JSON encoding: values of a union include their type.
+
+    Fields outside the schema are ignored there.
+    """
     _need("fastavro", "fastavro", "Avro schemas")
     fastavro: Any = import_module("fastavro")
     try:
@@ -119,14 +122,14 @@ def _avro_mismatch(problem: str) -> MismatchError:
 
 
 def _type(schema: Any) -> str:
-    """The name of an Avro type; of a union all its types."""
+    """Return the name of an Avro type; of a union all its types."""
     if isinstance(schema, list):
         return " or ".join(map(_type, schema))
     return str(schema.get("name", schema["type"])) if isinstance(schema, dict) else str(schema)
 
 
 def _json(data: bytes) -> Any:
-    """The value of a JSON text. NaN and infinities are not JSON, although Python reads them."""
+    """Return the value of a JSON text. Raises MismatchError, also for NaN and infinities, which Python accepts."""
     try:
         return json.loads(data, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
-"""Schemas by name, their revisions, and what a topic with schema settings asks of a message (proto, service SchemaService).
+"""Schemas by name, their revisions, and the check of messages against them (proto, service SchemaService).
 
-A schema is a list of revisions, the oldest first. A revision never changes: a commit and a rollback add one. Definitions arrive compiled,
-so this module knows neither Avro nor protocol buffers.
+A schema is a list of revisions, the oldest first. A revision never changes: a commit and a rollback add a revision. Definitions arrive
+compiled, so this module depends neither on Avro nor on protocol buffers.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from prober.embedded import errors, resources
 from prober.embedded.messages import CLIENT_ATTRIBUTES, PublishDraft
 
 REVISIONS_MAX: Final = 20
-"""Revisions of one schema (documentation, "Schema overview")."""
+"""Maximum number of revisions of one schema (documentation, "Schema overview")."""
 
 Validator: TypeAlias = Callable[[bytes, str], None]
-"""Takes the data of a message and its encoding, `JSON` or `BINARY`; raises `MismatchError`."""
+"""Check of the data of a message in an encoding, `JSON` or `BINARY`; raises `MismatchError`."""
 
 
 class MismatchError(Exception):
-    """The data of a message does not match a schema; the text says where."""
+    """Mismatch of the data of a message and a schema; the text contains the location."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +47,18 @@ class Revision:
 
 @dataclass(slots=True, eq=False)
 class Schema:
-    """A schema: its revisions, the oldest first, and the number of each id that it ever had."""
+    """A schema: its revisions, the oldest first, and the number of each id it has ever had."""
 
     revisions: list[Revision]
     numbers: dict[str, int] = field(default_factory=dict)
 
     def bounds(self, settings: resources.SchemaSettings) -> tuple[int, int]:
-        """Numbers of the first and the last revision that may validate; both count."""
+        """Return the numbers of the first and the last revision that may validate, both inclusive."""
         return self.numbers.get(settings.first_revision_id, 0), self.numbers.get(settings.last_revision_id, len(self.numbers))
 
 
 class Schemas:
-    """All schemas of the service. Every operation raises `ServiceError` and then changes nothing, as in `registry`."""
+    """All schemas of the service. A failed operation raises `ServiceError` and changes nothing, as in `registry`."""
 
     def __init__(self) -> None:
         self.schemas: dict[str, Schema] = {}
@@ -66,7 +66,7 @@ class Schemas:
     # --- schemas ----------------------------------------------------------------------------------------------------------------
 
     def create(self, name: str, definition: Definition, now: float) -> Revision:
-        """The first revision of a new schema. ALREADY_EXISTS if there is one of that name."""
+        """Create a schema; return its first revision. Raises ALREADY_EXISTS."""
         resources.check_name(name, "schemas")
         if name in self.schemas:
             raise errors.already_exists(name)
@@ -74,11 +74,11 @@ class Schemas:
         return self._append(name, definition, now)
 
     def schema(self, name: str) -> Schema:
-        """The schema of a name without a revision; NOT_FOUND if there is none."""
+        """Return a schema by its name without a revision. Raises NOT_FOUND."""
         return resources.find(self.schemas, name, "schemas")
 
     def revision(self, name: str) -> Revision:
-        """The revision that `projects/P/schemas/ID@REVISION` names, the latest without `@REVISION`; NOT_FOUND if there is none."""
+        """Return revision `projects/P/schemas/ID@REVISION`, without `@REVISION` the latest. Raises NOT_FOUND."""
         schema, _, wanted = name.partition("@")
         revisions = self.schema(schema).revisions
         if not wanted:
@@ -89,14 +89,14 @@ class Schemas:
         raise errors.not_found(name)
 
     def delete(self, name: str) -> None:
-        """Delete a schema with all revisions. Its topics are the caller's concern."""
+        """Delete a schema with all revisions. The caller updates its topics."""
         self.schema(name)
         del self.schemas[name]
 
     # --- revisions --------------------------------------------------------------------------------------------------------------
 
     def commit(self, name: str, definition: Definition, now: float) -> Revision:
-        """Add a revision. INVALID_ARGUMENT for another type than before, RESOURCE_EXHAUSTED if there are 20 already."""
+        """Add a revision. INVALID_ARGUMENT if its type differs from the schema's, RESOURCE_EXHAUSTED after 20 revisions."""
         latest = self.schema(name).revisions[-1]
         if definition.kind != latest.definition.kind:
             raise errors.invalid("schema.type")
@@ -111,7 +111,7 @@ class Schemas:
         return self._append(name, earlier.definition, now)
 
     def delete_revision(self, name: str) -> Revision:
-        """Delete the revision that the name names; the latest that is left. FAILED_PRECONDITION if there would be none."""
+        """Delete a revision; return the latest remaining. FAILED_PRECONDITION if it is the only one."""
         schema, _, wanted = name.partition("@")
         if not wanted:
             raise errors.invalid("name")
@@ -150,9 +150,10 @@ class Schemas:
             raise errors.invalid("schema_settings.first_revision_id")
 
     def stamped(self, settings: resources.SchemaSettings | None, drafts: Sequence[PublishDraft]) -> Sequence[PublishDraft]:
-        """Messages for a topic with these settings, each with the attributes that name the schema and the revision that it matched.
+        """Return messages with the attributes for the schema and for the revision that each matched.
 
-        INVALID_ARGUMENT if one matches no revision of the topic's range, tried from the latest to the earliest; then none is published.
+        INVALID_ARGUMENT if a message matches no revision of the topic's range, tried from the latest to the earliest; then none is
+        published.
         """
         if settings is None:
             return drafts
@@ -181,5 +182,5 @@ class Schemas:
 
 
 def mismatch(detail: str) -> errors.ServiceError:
-    """INVALID_ARGUMENT for a message that does not match."""
+    """Return INVALID_ARGUMENT for a message that does not match."""
     return errors.ServiceError(errors.Code.INVALID_ARGUMENT, f"Invalid data in message: Message failed schema validation. {detail}")

@@ -1,4 +1,4 @@
-"""The embedded server: a Pub/Sub service on an address of this machine, and the endpoint over which faults are armed while it runs.
+"""The embedded server: a Pub/Sub service on a local address, and an endpoint to arm faults while it runs.
 
     async with EmbeddedServer(port=0) as server:
         ...  # any Pub/Sub client works on server.address, for instance through PUBSUB_EMULATOR_HOST
@@ -61,14 +61,14 @@ _OPTIONS: Final = (
 class EmbeddedServer:
     """One Pub/Sub service, on loopback unless another host is given.
 
-    host        the address of this machine to listen on, IPv4 or IPv6. The service does not authenticate its clients.
-    port        of the gRPC service; 0 takes a free one, `address` says which.
-    faults      what goes wrong from the start; more can be armed later.
-    admin_port  of the HTTP endpoint for drills (see above); None: there is none, 0: a free one.
-    rest_port   of the same service over REST, for clients without gRPC; None: there is none, 0: a free one.
-    now         seconds since the epoch; the default takes the wall clock once and the loop's clock from then on, so it never steps.
+    host        address of this machine to listen on, IPv4 or IPv6. The service does not authenticate its clients.
+    port        port of the gRPC service; 0 takes a free one (see `address`).
+    faults      faults armed from the start; more can be armed later.
+    admin_port  port of the HTTP endpoint for drills (see above); None: no endpoint, 0: a free port.
+    rest_port   port of the same service over REST, for clients without gRPC; None: no REST, 0: a free port.
+    now         seconds since the epoch; the default reads the wall clock once and then the loop's clock, so it never steps.
 
-    Everything is kept in memory and gone when the server stops.
+    All state is in memory and lost when the server stops.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class EmbeddedServer:
         self._port, self._admin_port, self._rest_port = port, admin_port, rest_port
         self._now = now
         self.signer = Signer()
-        """Signs the tokens of pushes."""
+        """Signer of the tokens of pushes."""
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -98,7 +98,7 @@ class EmbeddedServer:
         await self.stop()
 
     async def start(self) -> None:
-        """Listen; raises OSError if the port is taken."""
+        """Listen. Raises OSError if the port is in use."""
         now = self._now or _steady_clock(asyncio.get_running_loop())
         self.faults = Faults(self._wanted, now())
         self.state = State(int(now() * _SERIALS_PER_SECOND), FaultyBehaviour(self.faults))
@@ -124,7 +124,7 @@ class EmbeddedServer:
             raise
 
     async def stop(self) -> None:
-        """Refuse new calls, end the streams, forget everything. Warns of patterns that nothing matched."""
+        """Reject new calls, end the streams, drop all state. Warn of fault patterns that matched nothing."""
         for armed in self.faults.all():
             if armed.fault.key != "*" and not armed.asked:
                 _log.warning("the fault %s was never injected: nothing in its time matched %r", armed.fault, armed.fault.key)
@@ -135,13 +135,13 @@ class EmbeddedServer:
         await self._admin.stop()
 
     def arm(self, fault: Fault) -> Armed:
-        """Let a fault loose now."""
+        """Arm a fault now."""
         armed = self.faults.arm(fault, self._pump.now())
         self._pump.ask()
         return armed
 
     def disarm(self, number: int) -> bool:
-        """Take a fault back, and let what it has silenced be heard again; False if there is none of that number."""
+        """Disarm a fault and resume the key queues that it silenced; return False if there is no fault of this number."""
         found = self.faults.disarm(number)
         self.state.reconsider(self._pump.now())
         self._pump.ask()
@@ -149,7 +149,7 @@ class EmbeddedServer:
 
 
 class AdminEndpoint(Listener):
-    """The HTTP side of the faults of one server."""
+    """HTTP endpoint for the faults of one server."""
 
     def __init__(self, server: EmbeddedServer) -> None:
         application = web.Application()
@@ -218,7 +218,7 @@ def _problem(status: int, detail: str) -> web.Response:
 
 
 def _steady_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
-    """Seconds since the epoch that pass evenly."""
+    """Return a clock in seconds since the epoch that never steps."""
     offset = wall_s() - loop.time()
     return lambda: offset + loop.time()
 
@@ -232,9 +232,9 @@ async def serve_embedded(
     *,
     rest_port: int | None = None,
 ) -> None:
-    """Run the embedded server until SIGINT or SIGTERM. Raises OSError if a port is taken.
+    """Run the embedded server until SIGINT or SIGTERM. Raises OSError if a port is in use.
 
-    `say` gets one line for each address, once the server answers.
+    `say` is called with one line for each address, once the server is ready.
     """
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()

@@ -1,7 +1,7 @@
 """google.pubsub.v1, google.iam.v1.IAMPolicy and grpc.health.v1 over gRPC: the unary methods of `calls`, and streaming pull.
 
-Handlers translate and nothing else: a request becomes a call on the state, its result a response, a `ServiceError` a status. They are
-registered by name, without generated service classes.
+Handlers only translate: a request becomes a call on the state, its result a response, a `ServiceError` a status. They are registered by
+name, without generated service classes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SCHEMAS: Final = "google.pubsub.v1.SchemaService"
 _POLICIES: Final = "google.iam.v1.IAMPolicy"
 _HEALTH: Final = "grpc.health.v1.Health"
 _SERVICES: Final = frozenset({"", _PUBLISHER, _SUBSCRIBER, _SCHEMAS, _POLICIES, _HEALTH})
-"""The services that a health check may name; the empty name is that of the server."""
+"""Services that a health check may name; the empty name stands for the server."""
 _DETAILS: Final = "grpc-status-details-bin"
 
 
@@ -41,7 +41,7 @@ class Servicer:
     """The methods of all services."""
 
     def __init__(self, pump: Pump, calls: Calls) -> None:
-        """`calls` answers the unary methods; of the same pump."""
+        """Create the handlers. `calls` answers the unary methods, and must belong to the same pump."""
         self._calls = calls
         self._pump = pump
         self._state = pump.state
@@ -49,7 +49,7 @@ class Servicer:
         self._numbers = count(1)
 
     def handlers(self) -> Sequence[grpc.GenericRpcHandler]:
-        """What to register with a server."""
+        """Return the handlers to register with a server."""
         publisher = self._unary(PUBLISHER_METHODS)
         subscriber = self._unary(SUBSCRIBER_METHODS)
         subscriber["StreamingPull"] = grpc.stream_stream_rpc_method_handler(
@@ -118,7 +118,7 @@ class Servicer:
         self._pump.ask()
 
     async def _read(self, stream: str, requests: AsyncIterator[Any], outlet: Outlet) -> None:
-        """Take what the client says until it has no more to say, which ends the stream."""
+        """Handle the requests of a client until it closes its side, which ends the stream."""
         try:
             async for request in requests:
                 if request.subscription or request.client_id or request.max_outstanding_messages or request.max_outstanding_bytes:
@@ -145,7 +145,7 @@ class Servicer:
             self._state.answer_stream(stream, said, self._pump.now())
 
     async def _write(self, context: Context, first: Any, outlet: Outlet) -> None:
-        """Write what comes until the stream ends; a client that knows of keep-alives gets one when nothing else came."""
+        """Write responses until the stream ends, and keep-alives in between if the client supports them."""
         queue = self._registry.subscription(first.subscription)
         idle_s = _KEEPALIVE_S if first.protocol_version > 0 else None
         async for effect in outlet.take(idle_s):
@@ -153,10 +153,10 @@ class Servicer:
 
 
 class UnimplementedMethods(grpc.GenericRpcHandler):
-    """Whatever else is called, reflection for instance, is UNIMPLEMENTED and says so."""
+    """Handler of all other methods, such as reflection: UNIMPLEMENTED with a message."""
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
-        """A handler that refuses."""
+        """Return a handler that fails with UNIMPLEMENTED."""
         method = handler_call_details.method
 
         async def refuse(request: bytes, context: Context) -> bytes:
@@ -180,7 +180,7 @@ async def _check_health(request: bytes, context: Context) -> bytes:
 
 
 async def _watch_health(request: bytes, context: Context) -> AsyncIterator[bytes]:
-    """The server is healthy as long as it runs, so nothing follows; the client or the end of the server ends the stream."""
+    """Yield SERVING once; the client or the end of the server ends the stream."""
     try:
         yield _SERVING if _service_of(request) in _SERVICES else _SERVICE_UNKNOWN
     except errors.ServiceError as error:
@@ -189,13 +189,13 @@ async def _watch_health(request: bytes, context: Context) -> AsyncIterator[bytes
 
 
 def _service_of(request: bytes) -> str:
-    """The service that a HealthCheckRequest names; its only field is that of a StringValue."""
+    """Return the service that a HealthCheckRequest names; its only field has the form of a StringValue."""
     service: str = protobuf.decoded(protobuf.StringValue, request).value
     return service
 
 
 def _patience_s(context: Context) -> float:
-    """How long a pull may wait: an empty answer before the client gives up is better than none."""
+    """Return the maximum wait of a pull, in seconds: it answers empty before the client's deadline."""
     remaining: float | None = context.time_remaining()  # None without a deadline, whatever the stubs say
     return PULL_WAIT_S if remaining is None else min(PULL_WAIT_S, max(remaining - _PULL_MARGIN_S, remaining / 2))
 

@@ -1,4 +1,4 @@
-"""Signs the tokens that come along with pushes, as Google does, with a key of its own that is made when it is first needed."""
+"""Signing of push tokens, as Google signs them, with a key of the server that is created at first use."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _jwt: Final[Any] = jwt
 
 
 class Signer:
-    """One key, and the tokens that it signed lately."""
+    """One key, and recently signed tokens."""
 
     def __init__(self) -> None:
         self._tokens: dict[tuple[str, str], tuple[float, str]] = {}
 
     async def keys(self) -> dict[str, str]:
-        """The public key in PEM, by its id."""
+        """Return the public key in PEM, by its id."""
         key = await asyncio.to_thread(lambda: self._private.public_key())
         return {_KEY_ID: key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()}
 
     async def token(self, account: str, audience: str, now: float) -> str:
-        """A token that says to be of a service account, for an audience; `now` in seconds since the epoch."""
+        """Return a signed token of a service account for an audience; `now` in seconds since the epoch."""
         signed_at, token = self._tokens.get((account, audience), (-_SIGNED_AGAIN_AFTER_S, ""))
         if now - signed_at < _SIGNED_AGAIN_AFTER_S:
             return token

@@ -1,7 +1,7 @@
 """The service as a state machine: requests and the time go in, results and effects come out.
 
-There is no clock, no socket, no thread and no random number in here. Every request takes the time as an argument, in seconds since the
-epoch and never earlier than before; it returns its result or raises `ServiceError`. What has to be done elsewhere piles up as effects:
+This module uses no clock, socket, thread or random number. Every request takes the time as an argument, in seconds since the epoch and
+never earlier than before; it returns its result or raises `ServiceError`. Actions for other modules are collected as effects:
 
     state = State(first_serial=...)            # one per server
     state.registry.create_topic(...)           # resources: see `registry`
@@ -9,9 +9,8 @@ epoch and never earlier than before; it returns its result or raises `ServiceErr
     for effect in state.advance(now): ...      # ... then this: deadlines pass, messages are handed out
     state.next_wakeup()                        # and call `advance` again by then at the latest
 
-The guarantees, and the documentation that they are from, stand where they are kept: order and consistent redelivery in
-`key_queues`, who may get what in `subscription_queue`, the choice of a subscriber in `delivery`,
-acknowledgements in `answers`.
+The guarantees and their sources are documented in the modules that keep them: order and consistent redelivery in `key_queues`, key affinity
+in `subscription_queue`, the choice of a subscriber in `delivery`, acknowledgements in `answers`.
 """
 
 from __future__ import annotations
@@ -59,9 +58,9 @@ class StreamAnswers:
 class State:
     """One Pub/Sub service.
 
-    first_serial  serial numbers, and with them message and acknowledgement ids, start after it. A server that restarts must pass a
-                  higher one than its predecessor can have reached, or ids repeat.
-    behaviour     its decisions where a fault may be injected; correct by default.
+    first_serial  serial numbers, and with them message and acknowledgement ids, start after it. A restarted server must pass a higher one
+                  than its predecessor can have reached, or ids repeat.
+    behaviour     decisions that a fault may change; correct by default.
     """
 
     def __init__(self, first_serial: int = 0, behaviour: Behaviour | None = None) -> None:
@@ -76,10 +75,10 @@ class State:
     # --- publish ----------------------------------------------------------------------------------------------------------------
 
     def publish(self, topic: str, drafts: Sequence[PublishDraft], now: float) -> list[str]:
-        """Store messages; their ids, in the order of the drafts.
+        """Store messages; return their ids, in the order of the drafts.
 
-        Messages of one request and one key stay together and in order. Raises NOT_FOUND, INVALID_ARGUMENT, or FAILED_PRECONDITION if
-        keys are mixed; then nothing is stored.
+        Messages of one request and one key stay together and in order. Raises NOT_FOUND, INVALID_ARGUMENT, or FAILED_PRECONDITION if keys
+        are mixed; then nothing is stored.
         """
         self.registry.topic(topic)
         check_drafts(drafts)
@@ -100,7 +99,7 @@ class State:
         return ids
 
     def _append(self, topic: TopicState, stored: list[Message], now: float) -> None:
-        """Put messages at the end of a topic and of its subscriptions."""
+        """Append messages to a topic and its subscriptions."""
         topic.remember(stored, now)
         queues = topic.subscriptions.values()
         names = [queue.name for queue in queues if queue.settings.enable_message_ordering]
@@ -114,12 +113,12 @@ class State:
         return Message(serial, str(serial), now, draft.ordering_key, draft.data, draft.attributes, draft.size)
 
     def _repeated(self, message: Message, now: float) -> Message:
-        """A second record of a message under its id, with a later publish time (documentation, "Exactly-once delivery")."""
+        """Return a second record of a message under its id, with a later publish time (documentation, "Exactly-once delivery")."""
         later = max(now, message.publish_time + _REPEATED_AFTER_S)
         return replace(message, sequence=self._engine.next_serial(), publish_time=later)
 
     def _forward(self, queue: SubscriptionQueue, entry: QueueEntry, now: float) -> bool:
-        """Send a message to its dead-letter topic; False, and it is delivered again, when there is no such topic."""
+        """Send a message to its dead-letter topic; return False if the topic does not exist: the message is then redelivered."""
         policy = queue.settings.dead_letter_policy
         if policy is None or policy.dead_letter_topic not in self.registry.topics:
             return False
@@ -129,7 +128,7 @@ class State:
         return True
 
     def _elsewhere(self, queue: SubscriptionQueue) -> Iterator[QueueEntry]:
-        """What is outstanding on the other subscriptions of a subscription's topic."""
+        """Yield outstanding entries on the other subscriptions of a subscription's topic."""
         topic = self.registry.topics.get(queue.settings.topic)
         for other in topic.subscriptions.values() if topic is not None else ():
             if other is not queue:
@@ -138,7 +137,7 @@ class State:
     # --- streaming pull ---------------------------------------------------------------------------------------------------------
 
     def open_stream(self, stream: str, request: StreamRequest, now: float) -> None:
-        """Start a stream under a new id; its messages come as `Send`. NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION."""
+        """Start a stream under a new id; its messages follow as `Send`. NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION."""
         queue = self._pulled(request.subscription)
         resources.check_ack_deadline(request.ack_deadline_s, resources.ACK_DEADLINE_MIN_S)
         client_id = request.client_id or f"stream {stream}"
@@ -149,7 +148,7 @@ class State:
         queue.active_at = now
 
     def answer_stream(self, stream: str, said: StreamAnswers, now: float) -> None:
-        """A request on an open stream; one that is over is ignored. INVALID_ARGUMENT ends the stream: the caller closes it."""
+        """Apply a request on an open stream; ignore it after the end. On INVALID_ARGUMENT the caller must close the stream."""
         if stream not in self._streams:
             return
         queue, opened = self._streams[stream]
@@ -186,7 +185,7 @@ class State:
     # --- unary pull, acknowledge, modify, push ----------------------------------------------------------------------------------
 
     def pull(self, pull: str, subscription: str, messages_max: int, now: float, *, wait_s: float = PULL_WAIT_S) -> None:
-        """Ask for messages under a new id; the answer comes as `AnswerPull`, after `wait_s` at the latest, even if it is empty."""
+        """Request messages under a new id; the answer follows as `AnswerPull`, after `wait_s` at the latest, even if it is empty."""
         queue = self._pulled(subscription)
         if messages_max <= 0:
             raise errors.invalid("max_messages")
@@ -205,7 +204,7 @@ class State:
             queue.pulls.remove(call)
 
     def acknowledge(self, subscription: str, ack_ids: Sequence[str], now: float) -> None:
-        """Unary acknowledgement; with exactly-once delivery it raises for ids that failed, with the reasons."""
+        """Apply a unary acknowledgement. With exactly-once delivery it raises an error with the reasons of failed ids."""
         queue = self.registry.subscription(subscription)
         failed = answers.acknowledge(queue, ack_ids, now)
         queue.active_at = now
@@ -213,7 +212,7 @@ class State:
             raise errors.failed_ack_ids(failed)
 
     def modify_ack_deadline(self, subscription: str, ack_ids: Sequence[str], seconds: int, now: float) -> None:
-        """Unary change of deadlines; 0 nacks the messages. Errors as for `acknowledge`."""
+        """Apply a unary change of deadlines; 0 nacks the messages. Errors as for `acknowledge`."""
         queue = self.registry.subscription(subscription)
         failed = answers.modify(queue, ack_ids, seconds, now)
         queue.active_at = now
@@ -221,14 +220,14 @@ class State:
             raise errors.failed_ack_ids(failed)
 
     def push_answered(self, subscription: str, push: str, now: float, *, accepted: bool) -> None:
-        """An endpoint has answered a `Push`, or could not be reached (not accepted). Late answers have no effect."""
+        """Report the response of an endpoint to a `Push`, or its absence (not accepted). Late responses have no effect."""
         queue = self.registry.subscriptions.get(subscription)
         if queue is not None:
             answers.push_answered(queue, push, accepted=accepted, now=now)
             queue.active_at = now
 
     def _pulled(self, subscription: str) -> SubscriptionQueue:
-        """The subscription, if it is one that is pulled."""
+        """Return the subscription, if clients pull from it."""
         queue = self.registry.subscription(subscription)
         if queue.settings.detached:
             raise errors.precondition(DETACHED_MESSAGE)
@@ -239,7 +238,7 @@ class State:
     # --- time -------------------------------------------------------------------------------------------------------------------
 
     def advance(self, now: float) -> list[Effect]:
-        """Let time pass up to `now`, hand out what may go out, and take all effects since the last call, in order."""
+        """Advance to `now`, deliver all messages that may be delivered, and return all effects since the last call, in order."""
         self._expire(now)
         for name, messages in self.behaviour.overdue(now):
             if name in self.registry.topics:
@@ -260,9 +259,9 @@ class State:
         return effects
 
     def next_wakeup(self, now: float) -> float:
-        """When `advance` has something to do next, if no request comes first; infinity: never. It may be early.
+        """Return the time of the next action of `advance` without a request; infinity: never. It may be early.
 
-        What is a matter of minutes to days (retention, expiration) does not count: any `advance` that comes along sees to it.
+        Actions after minutes to days (retention, expiration) do not count: any later `advance` executes them.
         """
         times = [self._engine.leases.next_time(), self._engine.next_timer(), self.behaviour.next_overdue()]
         if self._engine.dirty:
@@ -270,7 +269,7 @@ class State:
         return min(times)
 
     def reconsider(self, now: float) -> None:
-        """Faults have changed: key queues that one of them has silenced get another opportunity."""
+        """Reschedule key queues that a fault had silenced, after faults have changed."""
         for queue in self.registry.subscriptions.values():
             for key_queue in (*queue.key_queues.values(), *queue.loose):
                 key_queue.halt_at = 0
@@ -308,7 +307,7 @@ class State:
                 self._engine.effects.append(what)
 
     def _keep_house(self, now: float) -> None:
-        """Retention and expiration: of messages, snapshots, and unused subscriptions."""
+        """Apply retention and expiration to messages, snapshots and unused subscriptions."""
         self._housekeeping_at = now + _HOUSEKEEPING_S
         for topic in self.registry.topics.values():
             topic.forget(now)
@@ -325,9 +324,9 @@ class State:
 
 
 def _dead_letter(queue: SubscriptionQueue, entry: QueueEntry) -> PublishDraft:
-    """The copy that is published on the dead-letter topic, with attributes that say where it comes from.
+    """Return the copy to publish on the dead-letter topic, with attributes of its origin.
 
-    See the documentation, "Handle message failures". Data, attributes and ordering key stay.
+    Data, attributes and ordering key stay (documentation, "Handle message failures").
     """
     _, project, _, subscription = queue.name.split("/")
     attributes = {

@@ -1,4 +1,4 @@
-"""Faults of what is stored: publish requests, what becomes of their messages, and which of them a subscription ever gets to see."""
+"""Faults of storage: of publish requests, of their messages, and of their way to subscriptions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RAISE: Final = 1_000_000
 
 @dataclass(slots=True, order=True)
 class KeptBack:
-    """Messages of one key that are stored later. armed: the fault that takes effect if something else is stored before."""
+    """Messages of one key that are stored later. armed: the fault that takes effect if another message is stored before."""
 
     until: float
     number: int
@@ -35,7 +35,7 @@ class KeptBack:
 
 
 class StorageFaults(Behaviour):
-    """What goes wrong while messages are stored. Without any fault armed it is honest."""
+    """Behaviour with faults of storage; correct while no fault is armed."""
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
@@ -47,7 +47,7 @@ class StorageFaults(Behaviour):
         self._allowances: dict[tuple[str, str], tuple[float, float]] = {}  # bytes that a key may still publish, as of when
 
     def admit(self, topic: str, drafts: Sequence[PublishDraft], now: float) -> Admission:
-        """publish_unavailable, throttle_key, zombie_publish, partial_batch, reply_lost."""
+        """Inject publish_unavailable, throttle_key, zombie_publish, partial_batch or reply_lost."""
         key = drafts[0].ordering_key
         if self.faults.strike("publish_unavailable", topic, key, now):
             return Admission(0, unavailable())
@@ -62,7 +62,10 @@ class StorageFaults(Behaviour):
         return Admission(len(drafts))
 
     def _is_too_fast(self, topic: str, drafts: Sequence[PublishDraft], now: float) -> bool:
-        """A token bucket for each key, of the bytes of one second; a request that finds anything left in it may overdraw it."""
+        """Return whether throttle_key rejects a request, by a token bucket per key.
+
+        A bucket holds the bytes of one second; a request that finds any left may overdraw it.
+        """
         place = topic, drafts[0].ordering_key
         left, since = self._allowances.get(place, (_KEY_BYTES_PER_S, now))
         left = min(_KEY_BYTES_PER_S, left + (now - since) * _KEY_BYTES_PER_S)
@@ -73,17 +76,17 @@ class StorageFaults(Behaviour):
         return refused
 
     def refuse(self, call: str, now: float) -> ServiceError | None:
-        """admin_error."""
+        """Inject admin_error."""
         return unavailable() if self.faults.strike("admin_error", call, "", now) else None
 
     def answer_after(self, call: str, where: str, key: str, now: float) -> float:
-        """publish_slow, admin_slow."""
+        """Inject publish_slow or admin_slow."""
         if call == "Publish":
             return _SLOW_PUBLISH_S if self.faults.strike("publish_slow", where, key, now) else 0.0
         return _SLOW_ADMIN_S if self.faults.strike("admin_slow", call, "", now) else 0.0
 
     def store(self, topic: str, messages: list[Message], now: float, *, late: bool) -> list[Message]:
-        """duplicate_id, lose_write, swap_in_batch, swap_across_batches, corrupt_payload, wrong_key."""
+        """Inject duplicate_id, lose_write, swap_in_batch, swap_across_batches, corrupt_payload and wrong_key."""
         if late:
             self._keep_back(now + _ZOMBIE_S, topic, messages)
             return []
@@ -117,7 +120,7 @@ class StorageFaults(Behaviour):
             _exchange(stored, armed.dice.randrange(len(stored) - 1))
 
     def _swap_across(self, topic: str, stored: list[Message], now: float) -> list[Message]:
-        """The last message of a request waits for the next request of its key, and is stored behind the first message of that."""
+        """Hold the last message of a request back, and store it behind the first message of the key's next request."""
         key = stored[0].ordering_key
         before = self._waiting.pop((topic, key), None)
         if before is not None and before.armed is not None:
@@ -135,9 +138,9 @@ class StorageFaults(Behaviour):
         return kept
 
     def overdue(self, now: float) -> list[tuple[str, list[Message]]]:
-        """Messages to store now that a fault kept back, by topic.
+        """Return messages that faults kept back and that are stored now, by topic.
 
-        Those of zombie_publish and dead_letter_late, and those of swap_across_batches to which no later batch came.
+        These are messages of zombie_publish and dead_letter_late, and of swap_across_batches if no further request arrived.
         """
         due = []
         while self._kept_back and self._kept_back[0].until <= now:
@@ -151,7 +154,7 @@ class StorageFaults(Behaviour):
         return due
 
     def next_overdue(self) -> float:
-        """As for `overdue`."""
+        """Return the time of the next result of `overdue`."""
         return self._kept_back[0].until if self._kept_back else math.inf
 
     def _corrupt(self, topic: str, message: Message, now: float) -> None:
@@ -159,7 +162,7 @@ class StorageFaults(Behaviour):
             message.data = message.data[:-1] + bytes((message.data[-1] ^ 1,))
 
     def _misplace(self, topic: str, message: Message, now: float) -> None:
-        """Give a message the key of another, of those that the fault is meant for."""
+        """Inject wrong_key: give a message the key of another recent message to which the fault applies."""
         if not message.ordering_key or not self.faults.has("wrong_key"):
             return
         if topic not in self._recent_keys and len(self._recent_keys) >= _PLACES_MAX:
@@ -173,7 +176,10 @@ class StorageFaults(Behaviour):
             message.ordering_key = armed.dice.choice(others)
 
     def invent(self, topic: str, stored: Sequence[Message], now: float) -> list[PublishDraft]:
-        """A phantom looks like the message before it, with higher numbers; one without any would look like a copy."""
+        """Inject a phantom: a copy of the message before it with higher numbers.
+
+        Messages without a number get no phantom: it would be an exact copy.
+        """
         if not self.faults.has("phantom"):
             return []
         invented = []
@@ -190,7 +196,7 @@ class StorageFaults(Behaviour):
     def arrange(
         self, topic: str, subscriptions: Sequence[str], stored: Sequence[Message], now: float
     ) -> Mapping[str, Sequence[Message]]:
-        """diverge_subscriptions: one of them sees two neighbours in the wrong order."""
+        """Inject diverge_subscriptions: one subscription gets two adjacent messages in the wrong order."""
         if len(subscriptions) < 2 or len(stored) < 2 or not stored[0].ordering_key:
             return {}
         armed = self.faults.strike("diverge_subscriptions", topic, stored[0].ordering_key, now, stored[0].id)
@@ -202,7 +208,7 @@ class StorageFaults(Behaviour):
         return {armed.dice.choice(subscriptions): order}
 
     def repeat(self, topic: str, stored: Sequence[Message], now: float) -> Sequence[Message]:
-        """duplicate_publish_same_id: these, and every other time those of the request of their key before; each message once."""
+        """Inject duplicate_publish_same_id: repeat these messages, or every other time those of the key's last request; each once."""
         if not stored or not self.faults.has("duplicate_publish_same_id"):
             return ()
         key, once = stored[0].ordering_key, self._stored_once
@@ -217,22 +223,22 @@ class StorageFaults(Behaviour):
         return chosen if injected else ()
 
     def filter(self, subscription: str, message: Message, now: float, *, passes: bool) -> bool:
-        """filter_leaks, filter_drops."""
+        """Inject filter_leaks or filter_drops."""
         fault = "filter_drops" if passes else "filter_leaks"
         return passes is not bool(self.faults.strike(fault, subscription, message.ordering_key, now, message.id))
 
     def enqueue(self, subscription: str, message: Message, now: float) -> bool:
-        """Drop."""
+        """Inject drop."""
         return not self.faults.strike("drop", subscription, message.ordering_key, now, message.id)
 
 
 def _exchange(stored: list[Message], at: int) -> None:
-    """Let two neighbours change places, also for a seek, which replays by sequence number."""
+    """Swap two adjacent messages, including their sequence numbers, by which a seek replays them."""
     earlier, later = stored[at], stored[at + 1]
     earlier.sequence, later.sequence = later.sequence, earlier.sequence
     stored[at], stored[at + 1] = later, earlier
 
 
 def _raised(text: bytes) -> bytes:
-    """A number that is a million higher, where the text is one."""
+    """Return a number raised by a million, if the text is a number."""
     return b"%d" % (int(text) + _RAISE) if text.isdigit() else text

@@ -1,9 +1,9 @@
-"""A subscription at work: its key queues, what is outstanding, and what happens when a delivery is answered or not.
+"""A subscription in operation: its key queues, outstanding deliveries, and the handling of answers and missed deadlines.
 
-Who may get what of a key queue is decided by `held`, the number of its outstanding messages:
-    nothing held    the key queue waits in `ready` for any subscriber (`delivery` says which).
-    held            only the stream that has them gets more (documentation, "Order messages": affinity); by pull and push no subscriber gets
-                    more until all are answered ("only one batch of messages can be outstanding for an ordering key at a time").
+The number of outstanding messages of a key queue, `held`, decides its receivers:
+  0           the key queue waits in `ready` for any subscriber (`delivery` chooses it).
+  positive    only the stream of these messages gets more (documentation, "Order messages": affinity); by pull and push no subscriber gets
+              more until all are answered ("only one batch of messages can be outstanding for an ordering key at a time").
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _PUSH_BACKOFF_MAX_S: Final = 60.0
 
 
 class SubscriptionQueue:
-    """One subscription's messages and subscribers.
+    """Messages and subscribers of one subscription.
 
-    key_queues by ordering key; `loose` are those of single messages, oldest first.
-    ready      key queues with something to send of which nothing is outstanding.
-    leases     outstanding entries by acknowledgement id; `pushes` are those of them that are being pushed.
+    key_queues by ordering key; `loose` are queues of single messages, oldest first.
+    ready      key queues with messages to send and without outstanding ones.
+    leases     outstanding entries by acknowledgement id; `pushes` are those being pushed.
     born       sequence number of the last message before the subscription existed.
     """
 
@@ -73,7 +73,7 @@ class SubscriptionQueue:
     # --- messages come in -------------------------------------------------------------------------------------------------------
 
     def enqueue(self, message: Message, now: float) -> None:
-        """A message was stored in the topic."""
+        """Add a message that was stored in the topic, if it passes the filter."""
         if self.accepts is not None:
             passes = self.accepts(message.attributes)
             if not self.engine.behaviour.filter(self.name, message, now, passes=passes):
@@ -86,7 +86,7 @@ class SubscriptionQueue:
         self.add(message, now, kept=kept)
 
     def add(self, message: Message, now: float, *, kept: bool = True) -> None:
-        """Put a message at the end of its key queue; one that is not kept is passed over silently."""
+        """Append a message to its key queue; a message that is not `kept` is skipped silently."""
         key = message.ordering_key if self.settings.enable_message_ordering else ""
         if key:
             key_queue = self.key_queues.get(key)
@@ -108,7 +108,7 @@ class SubscriptionQueue:
     # --- key queues wait for their turn ------------------------------------------------------------------------------------------
 
     def schedule(self, key_queue: KeyQueue, now: float) -> None:
-        """Put a key queue that has something to send where it will be found, or set the timer that does so later."""
+        """Queue a key queue with messages to send, or set the timer that does so later."""
         if key_queue.queued or not key_queue.pending:
             return
         if self.waits(key_queue, now):
@@ -126,7 +126,7 @@ class SubscriptionQueue:
         self.engine.dirty[self] = None
 
     def waits(self, key_queue: KeyQueue, now: float) -> bool:
-        """Whether nothing of a key queue may be sent yet: back-off, or a fault."""
+        """Return whether a key queue may not send yet, by back-off or a fault."""
         if key_queue.wake_at <= now:
             if key_queue.postponed:
                 key_queue.postponed, key_queue.decided = False, key_queue.end  # what came meanwhile goes along
@@ -137,7 +137,7 @@ class SubscriptionQueue:
         return key_queue.wake_at > now
 
     def lease(self, entry: QueueEntry, stream: Stream | None, now: float) -> Delivery:
-        """An entry goes out: from now on it is outstanding."""
+        """Start the delivery of an entry: it is outstanding from now on."""
         lease_s = stream.deadline_s if stream is not None else self.settings.ack_deadline_s
         if entry.ack_id:
             self.release(entry)
@@ -157,7 +157,7 @@ class SubscriptionQueue:
         return Delivery(entry.message, ack_id, attempt)
 
     def release(self, entry: QueueEntry) -> None:
-        """The outstanding delivery of an entry is over, whatever its end."""
+        """End the outstanding delivery of an entry, by any outcome."""
         del self.leases[entry.ack_id]
         if entry.ack_id in self.pushes:
             self.pushes.discard(entry.ack_id)
@@ -175,16 +175,13 @@ class SubscriptionQueue:
     # --- deliveries are answered ------------------------------------------------------------------------------------------------
 
     def settle(self, entry: QueueEntry, now: float) -> None:
-        """An outstanding message was acknowledged."""
+        """Settle an acknowledged outstanding message."""
         self.release(entry)
         entry.settled = True
         self.after(entry.key_queue, now)
 
     def fail(self, entries: Iterable[QueueEntry], now: float, *, expired: bool) -> None:
-        """Outstanding messages were nacked, or their leases ended.
-
-        Redeliver them, or forward them to the dead-letter topic.
-        """
+        """Redeliver nacked or expired messages, or forward them to the dead-letter topic."""
         ordered = sorted(entries, key=lambda entry: entry.position)
         for entry in ordered:
             entry.failures += 1
@@ -233,7 +230,7 @@ class SubscriptionQueue:
         return 0.0
 
     def rewind(self, key_queue: KeyQueue, position: int) -> None:
-        """Everything from this position on is sent again; holds on it end."""
+        """Rewind a key queue to a position and end the deliveries from there on."""
         for entry in key_queue.rewind(position):
             self.release(entry)
 
@@ -243,7 +240,7 @@ class SubscriptionQueue:
         entry.settled = entry.removed = True
 
     def after(self, key_queue: KeyQueue, now: float) -> None:
-        """Something in a key queue was settled or freed: give up what is done, and see whether it has something to send."""
+        """Trim a key queue after a change, and schedule or retire it."""
         key_queue.trim()
         if key_queue.pending:
             self.schedule(key_queue, now)
@@ -263,7 +260,7 @@ class SubscriptionQueue:
     # --- subscribers come and go ------------------------------------------------------------------------------------------------
 
     def open_stream(self, stream: Stream, now: float) -> None:
-        """A stream was opened; messages that its client still holds from an earlier stream keep their keys there."""
+        """Add an opened stream; messages that its client still holds from an earlier stream keep their keys there."""
         self.streams[stream.id] = stream
         stream.client.streams.append(stream)
         self.clients[stream.client.id] = stream.client
@@ -274,7 +271,7 @@ class SubscriptionQueue:
         self.engine.dirty[self] = None
 
     def close_stream(self, stream: Stream, now: float) -> None:
-        """A stream is gone: redeliver its outstanding messages.
+        """Remove a closed stream and redeliver its outstanding messages.
 
         With exactly-once delivery each is redelivered only after its deadline.
 
@@ -324,20 +321,20 @@ class SubscriptionQueue:
             self.clients = {client.id: client for client in self.clients.values() if client.streams}
 
     def live_clients(self) -> list[Client]:
-        """Clients with an open stream."""
+        """Return the clients with an open stream."""
         return [client for client in self.clients.values() if client.streams]
 
     # --- the backlog as a whole -------------------------------------------------------------------------------------------------
 
     def entries(self) -> Iterator[QueueEntry]:
-        """Everything that is not settled, key queue by key queue."""
+        """Yield all unsettled entries, key queue by key queue."""
         for key_queue in (*self.key_queues.values(), *self.loose):
             for entry in key_queue.entries:
                 if not entry.settled:
                     yield entry
 
     def reset(self, messages: Iterable[Message], now: float) -> None:
-        """Forget all deliveries and all acknowledgements; the backlog is exactly these messages, in this order."""
+        """Drop all deliveries and acknowledgements; set the backlog to exactly these messages, in this order."""
         for entry in list(self.leases.values()):
             self.release(entry)
         for key_queue in self.key_queues.values():
@@ -353,7 +350,7 @@ class SubscriptionQueue:
             self.add(message, now)
 
     def expire(self, now: float) -> None:
-        """Drop what is older than the retention (documentation, "Replay and purge messages": message retention)."""
+        """Drop messages older than the retention (documentation, "Replay and purge messages": message retention)."""
         horizon = now - self.settings.message_retention_s
         if self.oldest >= horizon:
             return
