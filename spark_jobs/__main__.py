@@ -1,9 +1,9 @@
 """The command line of the jobs: `python -m spark_jobs JOB --history URI --reports URI --date YYYY-MM-DD`, or the same under spark-submit.
 
-Exit codes: 0 all is well; 1 a guarantee was violated, an objective missed or a key urgently hot, see each job; 2 wrong usage; 3 undecided.
-With `--exit-zero-on-findings` 0 stands for 1 too: for schedulers that take any other code for a job that did not do its work. Standard
-output gets one line with the result, standard error the log. With `--log-format json` standard output gets both, as one JSON object per
-line, of which the last is the result.
+Exit codes: 0 no problem; 1 a guarantee was violated, an objective missed or a key urgently hot, see each job; 2 wrong usage; 3 undecided.
+With `--exit-zero-on-findings` code 1 becomes 0, for schedulers that treat any other code as a failed job. Standard output gets one line
+with the result, standard error the log. With `--log-format json` standard output gets both, as one JSON object per line; the last one is
+the result.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _JOBS: Final = {**nightly.JOBS, nightly.JOB: nightly.run}
 
 
 class _Parser(ArgumentParser):
-    """Says what is wrong in one line."""
+    """Argument parser that reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(Exit.USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs what the arguments say; returns the exit code."""
+    """Run the job of the arguments; return the exit code."""
     asked = _parser().parse_args(arguments)
     as_json = asked.log_format == "json"
     set_up(sys.stdout if as_json else sys.stderr, "info", as_json=as_json)

@@ -32,8 +32,10 @@ ALERT_DAYS: Final = (
     "can_fire boolean, state string, firing_minutes long, quiet_minutes long, unknown_minutes long, "
     "firing array<struct<since: timestamp, until: timestamp>>"
 )
-"""A row per objective, target and alert of the policy: its latest state, the minutes in each state, and when it would have fired: spans of
-whole minutes, `until` not included, the first one first."""
+"""A row per objective, target and alert of the policy: its latest state, the minutes in each state, and the times when it would have fired.
+
+Times are spans of whole minutes in ascending order, `until` not included.
+"""
 
 _SERIES: Final = ("objective", "target")
 
@@ -45,13 +47,13 @@ Row: TypeAlias = dict[str, Any]
 
 
 def window_sums(by_minute: DataFrame, lengths_min: Iterable[int], until: int) -> DataFrame:
-    """Sum what each window counts that the next shorter one does not; all windows end where minute `until` begins.
+    """Sum the counts of each window without those of the next shorter one; all windows end at the start of minute `until`.
 
     by_minute   objective, target, minute, good, bad, undecided.
-    window_min  the length of the shortest window that holds these minutes; null: none does.
-    minutes     how many of them in which anything was decided.
-    hours       their clock hours, counted since 1970.
-    since       the first of them in which anything was counted.
+    window_min  length of the shortest window that contains these minutes; null: none does.
+    minutes     number of minutes with a decided result.
+    hours       clock hours of these minutes, counted since 1970.
+    since       first minute with a count.
     """
     decided = sf.col("good") + sf.col("bad") > 0
     windows = [sf.when(sf.col("minute").between(until - length, until - 1), length) for length in sorted(set(lengths_min))]
@@ -64,7 +66,7 @@ def window_sums(by_minute: DataFrame, lengths_min: Iterable[int], until: int) ->
 
 
 def window_rows(sums: Iterable[Mapping[str, Any]], objectives: Iterable[Objective], until: int) -> list[Row]:
-    """Rows of the report for each objective's own windows, from rows of `window_sums`; what is unknown is null."""
+    """Return the report's rows for each objective's own windows, from rows of `window_sums`; unknown values are null."""
     named = {objective.name: objective for objective in objectives}
     by_series: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in sums:
@@ -81,7 +83,7 @@ def window_rows(sums: Iterable[Mapping[str, Any]], objectives: Iterable[Objectiv
 
 
 def window_lengths_min(objective: Objective) -> list[int]:
-    """The windows of an objective in minutes, the shortest first; its period is among them."""
+    """Return the windows of an objective in minutes, the shortest first; its period is among them."""
     return [_minutes(length_s) for length_s in windows_s(objective)]
 
 
@@ -133,7 +135,7 @@ def _window_row(objective: Objective, target: str, length_min: int, row: Mapping
 def alert_days(
     minutes: DataFrame, objectives: Sequence[Objective], since: int, until: int, policy: Sequence[BurnAlert] = POLICY
 ) -> list[Row]:
-    """The states of every alert in the minutes from `since` up to, and without, `until`, as rows of `ALERT_DAYS`.
+    """Return the states of every alert in the minutes from `since` to before `until`, as rows of `ALERT_DAYS`.
 
     The driver holds the counts of these minutes and of the longest window before them, at most a few thousand for each series.
     """
@@ -153,7 +155,10 @@ def alert_days(
 
 
 def alert_states(alert: BurnAlert, objective: Objective, good: Sums, bad: Sums, minutes: int) -> Iterator[AlertState]:
-    """The states of an alert at the end of each of the last `minutes` minutes, from running totals since before any window begins."""
+    """Yield the state of an alert at the end of each of the last `minutes` minutes.
+
+    good, bad: running totals that start before the first window.
+    """
     long_min, short_min = _minutes(alert.long_s), _minutes(alert.short_s)
     for at in range(len(good) - minutes, len(good)):
         windows = [SliCounts(int(good[at] - good[at - back]), int(bad[at] - bad[at - back])) for back in (long_min, short_min)]
@@ -191,14 +196,14 @@ def _minutes(length_s: float) -> int:
 
 BY: Final = ("key", "subscription", "probe", "vantage", "region")
 SHOWN: Final = 20
-"""Spenders named per objective, target and dimension; what the others spent together is in a row without a name."""
+"""Number of named spenders per objective, target and dimension; a row without a name contains the sum of the others."""
 
 
 def spenders(counts: DataFrame, breaches: DataFrame, runs: DataFrame, *, shown: int = SHOWN) -> DataFrame:
-    """Rank the spenders: objective, target, dimension (`by`), `value`, `bad`, and its share of all bad things of the objective and target.
+    """Rank the spenders: objective, target, dimension (`by`), `value`, `bad`, and its share of the target's bad events of the objective.
 
     counts      rows of `slo_counts`. breaches: rows of `breaches_of`.
-    others      how many spenders a row stands for beyond those that are named; 0 for one that is.
+    others      number of unnamed spenders that a row sums up; 0 for a named spender.
     """
     about = runs.select("run", "target", "probe", "vantage", "region", sf.col("subscription").alias("only"))
     bad = counts.where(sf.col("bad") > 0).groupBy("run", "subscription", "key", "objective").agg(sf.sum("bad").alias("bad"))
@@ -211,7 +216,7 @@ def spenders(counts: DataFrame, breaches: DataFrame, runs: DataFrame, *, shown: 
 
 
 def breaches_of(findings: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
-    """Count the findings that make things bad: objective, run, key, count."""
+    """Count the findings that cause bad events: objective, run, key, count."""
     return breaching(findings, objectives).groupBy("objective", "run", "key").agg(sf.count("*").alias("count"))
 
 

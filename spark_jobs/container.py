@@ -25,7 +25,7 @@ _JAVA_OPTION: Final = "SPARK_JAVA_OPT_"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Replace this process by the command that the arguments name; return only if there is none."""
+    """Replace this process by the command of the arguments; return only if there is none."""
     try:
         command = command_of(sys.argv[1:] if arguments is None else arguments, os.environ)
     except (JobError, KeyError) as error:

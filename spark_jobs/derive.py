@@ -1,7 +1,7 @@
-"""The messages of runs: the rows that the service wrote, and of the other runs the rows that follow from their events.
+"""The messages of runs: rows written by the service and, for runs without them, rows derived from their events.
 
-The service cannot write the rows of a run that was cut short, is too large, or lacks events; and older programs wrote none.
-`DERIVED` states in SQL what `prober.sinks.history.messages` states for the service: the same events give the same rows.
+The service cannot write the rows of a run that was cut short, is too large, or lacks events; older versions wrote none. `DERIVED` states in
+SQL what `prober.sinks.history.messages` states for the service: the same events result in the same rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spark_jobs.frames import frame_of, held
 from spark_jobs.tables import Tables
 
 RUN_MAX_US: Final = int(DAY_S * MICROS)
-"""How long after its beginning events of a run are looked for that has no end."""
+"""Maximum time after its start in which events of a run without an end are searched."""
 _DAY: Final = timedelta(days=1)
 
 
@@ -42,7 +42,7 @@ class DayMessages:
         self._derived = None if self._others is None or not lacking else self._derive(self._others, lacking)
 
     def since(self, first: date) -> DataFrame:
-        """The messages that were to be sent on the days from `first` on."""
+        """Return the messages that were to be sent on the days from `first` on."""
         written = self._tables.read(MESSAGES, first, self._day)
         if self._others is None:
             return written
@@ -61,13 +61,13 @@ class DayMessages:
 
 
 class Night:
-    """The messages of days for jobs that run side by side: each day's are derived once."""
+    """Messages by day, for jobs that run in parallel: those of each day are derived once."""
 
     def __init__(self) -> None:
         self._lock, self._days = Lock(), dict[date, DayMessages]()
 
     def messages(self, tables: Tables, day: date) -> DayMessages:
-        """Those of a day."""
+        """Return the messages of a day; thread-safe."""
         with self._lock:
             if day not in self._days:
                 self._days[day] = DayMessages(tables, day)
@@ -79,7 +79,7 @@ def _start(day: date) -> datetime:
 
 
 def derive(events: DataFrame, runs: DataFrame) -> DataFrame:
-    """All messages of these runs, as in `MESSAGES`, from all their events, each of which is there once."""
+    """Return all messages of these runs, as in `MESSAGES`, from all their events, each given once."""
     timed = events.select(
         "*",
         sf.struct("time", "process", "number").alias("place"),

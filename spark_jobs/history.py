@@ -1,9 +1,9 @@
-"""The history as the jobs read it: its files, their rows under the one schema, and one row per run.
+"""The history for the jobs: its files, their rows under one schema, and one row per run.
 
 The columns have Spark's types, made from their one definition in `prober.sinks.history`.
 
-A run is *trusted* if what did not happen in it can be held against the service: not when the prober failed or stood still meanwhile. It is
-*complete* if nothing of its record had to be given up.
+A run is *trusted* if missing events in it can be attributed to the service: the prober neither failed nor paused during the run. It is
+*complete* if no part of its record had to be dropped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from spark_jobs.storage import JobError, Storage
 
 
 def struct_of(table: Table) -> StructType:
-    """The columns of a table. The first one carries the version of the schema, which Spark writes into a file with its columns."""
+    """Return the columns of a table. The first one carries the version of the schema, which Spark writes into a file with its columns."""
     first, *others = from_arrow_schema(schema_of(table)).fields
     return StructType([StructField(first.name, first.dataType, first.nullable, {VERSION_KEY: VERSION}), *others])
 
@@ -48,24 +48,24 @@ DIMENSIONS: Final = ("target", "environment", "region", "probe", "vantage", "top
 
 
 def run_hash() -> Column:
-    """A run as a number, which joins and groups far faster than its name; two names give one number once in 10^10 days."""
+    """Return the id of a run as a number, which joins and groups far faster; a collision is expected once in 10^10 days."""
     return sf.xxhash64(sf.col("run_id"))
 
 
 def micros(seconds: Column) -> Column:
-    """Whole microseconds."""
+    """Return seconds as whole microseconds."""
     return sf.round(seconds * MICROS).cast("long")
 
 
 def runs_of(rows: DataFrame) -> DataFrame:
-    """One row per run from rows of the table `runs`: that of the end if there is one, whose columns are null otherwise.
+    """Return one row per run from rows of the table `runs`: that of its end, or a row with null columns for the end.
 
-    run          its hash. `run_id` and the dimensions are its own.
+    run          hash of the run. `run_id` and the dimensions are its own.
     subscriptions   full names; `subscription` is the first.
     began_us, ended_us   microseconds since 1970 by the clock of its events; `ended_us` is null for a run that was cut short.
     trusted, complete   see the head of this file.
-    keys         how many keys it used, null if unknown.
-    checks, messages   what counts for objectives, and how many messages were written, as in the table.
+    keys         number of keys in use, null if unknown.
+    checks, messages   counts for objectives, and number of written messages, as in the table.
     """
     ended = sf.col("verdict").isNotNull()
     latest = rows.groupBy("run_id").agg(sf.max_by(sf.struct("*"), ended).alias("row")).select("row.*")
@@ -108,17 +108,17 @@ class Inputs:
     digest: str = ""
 
     def are_news_to(self, summary: Mapping[str, Any]) -> bool:
-        """Whether a report with this summary lacks something. Files that retention took away since are no news."""
+        """Return whether a report with this summary lacks files. Files deleted by retention since then do not count."""
         known = summary.get("inputs", {})
         return bool(self.files) and self.digest != known.get("digest") and self.files >= known.get("files", 0)
 
     def noted(self) -> dict[str, object]:
-        """The entry of a summary by which `are_news_to` tells."""
+        """Return the entry of a summary that `are_news_to` compares."""
         return {"inputs": {"files": self.files, "digest": self.digest}}
 
 
 class History:
-    """The files of a history. Raises `JobError` if it is not there."""
+    """The files of a history. Raises `JobError` if it does not exist."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self.storage = Storage(spark, location)
@@ -127,11 +127,11 @@ class History:
             raise JobError(f"{location}: no such folder; give the location of a history")
 
     def dates(self, table: Table) -> list[date]:
-        """The days of which a table has a folder, the first one first."""
+        """Return the days for which a table has a folder, in ascending order."""
         return sorted(found for name in self.storage.names(table.name, of_folders=True) if (found := date_of(name)) is not None)
 
     def files(self, folders: Iterable[str]) -> list[str]:
-        """The files of the history in these folders, by their paths below it."""
+        """Return the files of the history in these folders, by their paths relative to its root."""
         days: dict[str, bool] = {}
         found = []
         for folder in folders:
@@ -152,7 +152,7 @@ class History:
 
 
 def folders_of(table: Table, first: date, last: date, *, hours_around: int = 0) -> list[str]:
-    """The folders of a table from one day to another; of one that is divided by hour also so many hours before and after."""
+    """Return the folders of a table from one day to another; if it is divided by hour, also `hours_around` hours before and after."""
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     inside = [folder for day in days for folder in _of_day(table, day)]
     if not hours_around:
@@ -166,7 +166,7 @@ def _of_day(table: Table, day: date) -> list[str]:
 
 
 def date_of(folder: str) -> date | None:
-    """The day of a folder `date=YYYY-MM-DD`, None for another one."""
+    """Return the day of a folder `date=YYYY-MM-DD`, or None for any other folder."""
     name, _, text = folder.partition("=")
     try:
         return date.fromisoformat(text) if name == "date" else None

@@ -1,18 +1,18 @@
-"""The job `hot-keys`: which keys are, or become, hot, why, and what to do about it.
+"""The job `hot-keys`: keys that are or become hot, the reasons, and advice.
 
-A key is hot if one of these holds; if several do, the first one gives it its class:
+A key is hot if a condition holds; the first that holds is its class:
 
-* *stalled*: for ten minutes something waited and nothing of the key was received or acknowledged.
-* *throughput-bound*: in some minute it came to 80 % of what can be published per key, 1 MB/s; or it rises so that it will within a day.
+* *stalled*: for ten minutes, messages of the key waited and none was received or acknowledged.
+* *throughput-bound*: in some minute it reached 80 % of the publish limit per key, 1 MB/s; or its trend reaches the limit within a day.
 * *consumer-bound*: its backlog and the age of its oldest message rose, minute by minute, until the backlog was largest.
-* *skewed*: it carries at least 15 % of the messages of its topic, and three times what it would if all keys carried the same.
+* *skewed*: it carries at least 15 % of the messages of its topic, and three times its share under an even distribution.
 
-Redeliveries and changes of subscriber are evidence of what else is going on, not of heat.
+Redeliveries and changes of subscriber are evidence of other problems, not of heat.
 
-Of a stream that others publish the prober has a subscription of its own, on which it acknowledges at once. There a key that waits is one
-that the service delivers late. The speed of other subscribers on the key cannot be seen, so the advice does not mention them.
+The prober has a subscription of its own on a stream of other publishers, and acknowledges immediately. A waiting key there is a key that
+the service delivers late. The speed of other subscribers on the key is not visible, so the advice does not mention them.
 
-Reports: `keys` (the hot keys, with their evidence), `subscriptions` (how messages are spread over keys). Exit code: 1 if a key is stalled
+Reports: `keys` (the hot keys, with their evidence), `subscriptions` (distribution of messages over keys). Exit code: 1 if a key is stalled
 or throughput-bound, 3 if there were no messages.
 """
 
@@ -101,7 +101,7 @@ ADVICE_OBSERVED: Final[Mapping[HotKeyClass, str]] = {
     HotKeyClass.CONSUMER_BOUND: "Pub/Sub gave it out to the prober later and later, who acknowledges at once: no subscriber is the "
     "reason. Split the key, or publish less on it. How fast your subscribers are on it cannot be seen here.",
 }
-"""The same of a stream that others publish, which the prober receives on a subscription of its own."""
+"""Advice for a stream of other publishers, which the prober receives on a subscription of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def heat_of(row: Row, share: float, keys: int) -> Heat | None:
 
 
 def _limit_in_s(row: Row) -> float | None:
-    """In how many seconds a key that rises comes to the limit; None if not within a day."""
+    """Return the time until a rising key reaches the limit, in seconds; None if not within a day."""
     if not row["bytes_rise"] or row["mean_bytes_per_s"] <= 0.0:
         return None
     # The line of the robust slope through the middle of the day, followed to its end.
@@ -148,7 +148,7 @@ def _limit_in_s(row: Row) -> float | None:
 
 
 def run(work: Work) -> JobOutcome:
-    """Reports on the day."""
+    """Report on the day."""
     day = work.day
     messages = work.messages(day)
     runs = messages.runs
@@ -166,7 +166,7 @@ def run(work: Work) -> JobOutcome:
 
 
 def _distinct_keys(work: Work, runs: DataFrame, rows: DataFrame) -> int:
-    """About how many keys there are; 0 if the runs have too few messages for more keys than are counted one by one."""
+    """Return the approximate number of keys; 0 if the runs have too few messages for more keys than can be counted exactly."""
     messages = sf.coalesce(MESSAGES_WRITTEN, "events", sf.lit(work.settings.keys_max + 1))
     if (collected(runs.agg(sf.sum(messages).alias("messages")))[0]["messages"] or 0) <= work.settings.keys_max:
         return 0
@@ -174,7 +174,7 @@ def _distinct_keys(work: Work, runs: DataFrame, rows: DataFrame) -> int:
 
 
 def _stuck(work: Work, runs: DataFrame) -> set[tuple[int, str]]:
-    """The keys that the checker found to be stalled."""
+    """Return the keys that the checker reported as stalled."""
     still = work.tables.findings(work.day, work.day).where(
         sf.col("kind").isin(*(kind.value for kind in STANDING_STILL)) & (sf.col("status") == "liveness")
     )
@@ -186,7 +186,7 @@ def _stuck(work: Work, runs: DataFrame) -> set[tuple[int, str]]:
 def _closely(
     rows: DataFrame, found: Sequence[Row], named: Mapping[int, Row], stuck: Iterable[tuple[int, str]]
 ) -> list[dict[str, Any]]:
-    """The hot ones of the keys that have to be examined minute by minute, as rows of the report."""
+    """Examine the candidate keys minute by minute; return the hot ones as rows of the report."""
     totals = {row["place"]: row for row in found}
     chosen = [{"place": place, "key": key} for place, key in sorted({*candidates(found), *stuck}) if place in totals]
     if not chosen:
@@ -204,7 +204,7 @@ def _closely(
 
 
 def _by_share(found: Sequence[Row], named: Mapping[int, Row], closely: Sequence[Row]) -> list[dict[str, Any]]:
-    """The keys that are hot by their share alone, as rows of the report; they are not examined minute by minute."""
+    """Return the keys that are hot by their share alone as rows of the report; they are not examined minute by minute."""
     known = {(row["target"], row["subscription"], row["key"]) for row in closely}
     totals = {row["place"]: row for row in found}
     rows = []
@@ -271,7 +271,7 @@ def _outcome(work: Work, classes: Mapping[str, int], messages: int) -> JobOutcom
 
 
 def _largest_each(keys: Sequence[dict[str, Any]], top: int) -> list[dict[str, Any]]:
-    """The first ones of each subscription."""
+    """Return the first `top` keys of each subscription."""
     counts: dict[tuple[str, str], int] = {}
     shown = []
     for row in keys:

@@ -29,7 +29,7 @@ PLACE: Final = ("target", "environment", "region", "topic", "subscription")
 HOUR_US: Final = 3600 * MICROS
 BUSY_BYTES: Final = 0.5 * LIMIT_BYTES_PER_S * 60.0
 WAITING_S: Final = 540.0
-"""A message that waits at the ends of ten minutes in succession waits at least so long."""
+"""Minimum wait of a message that waits at the ends of ten minutes in succession, in seconds."""
 WAIT_MEAN_S: Final = 5.0
 RANKED_MAX: Final = 1000
 SUMS: Final = ("publishes", "confirmed", "deliveries", "first_deliveries", "acks", "bytes")
@@ -37,9 +37,9 @@ KeyLoads = Mapping[tuple[int, str], Mapping[str, Any]]
 
 
 def places_of(runs: DataFrame) -> DataFrame:
-    """The subscriptions and streams of the runs with their numbers: `place` and the columns `PLACE`.
+    """Return the subscriptions and streams of the runs with their numbers: `place` and the columns `PLACE`.
 
-    observed   whether others publish on the topic, so that no publishes are recorded.
+    observed   whether other publishers use the topic, so that no publishes are recorded.
     """
     rules = sf.from_json("rules", "map<string, struct<publishes_recorded: boolean>>")
     recorded = sf.coalesce(sf.try_element_at(rules, sf.col("subscription"))["publishes_recorded"], sf.lit(True))
@@ -49,7 +49,7 @@ def places_of(runs: DataFrame) -> DataFrame:
 
 
 def place_hash(subscription: Column | str) -> Column:
-    """A subscription, or the topic of a stream in place of it, as a number."""
+    """Return a subscription, or the topic of a stream in place of it, as a number."""
     return sf.xxhash64("target", "topic", subscription)
 
 
@@ -89,7 +89,7 @@ def lives(messages: DataFrame, runs: DataFrame) -> DataFrame:
 
 
 def _each_once(rows: DataFrame, runs: DataFrame) -> DataFrame:
-    """Of a message of a stream that several runs received, the row of the run that had it first."""
+    """Return one row per message: of a stream that several runs received, the row of the first receiver."""
     if places_of(runs).where("observed").isEmpty():
         return rows
     observed = rows.where("observed_id IS NOT NULL").groupBy("place", "key", "observed_id")
@@ -100,7 +100,7 @@ def _each_once(rows: DataFrame, runs: DataFrame) -> DataFrame:
 def key_loads(rows: DataFrame) -> DataFrame:
     """Add up rows of `lives` by subscription and key: `SUMS`, `peak_bytes` of the busiest hour, and `waited_s` of all messages.
 
-    In runs that took less than ten minutes nothing waits.
+    Waits in runs of less than ten minutes are not counted.
     """
     is_long = sf.col("length_us") >= WAITING_S * MICROS
     waited_us = sf.when(is_long & (sf.col("until_us") > sf.col("since_us")), sf.col("until_us") - sf.col("since_us"))
@@ -118,12 +118,12 @@ def key_loads(rows: DataFrame) -> DataFrame:
 
 
 def outstanding(loads: DataFrame, candidates_max: int) -> DataFrame:
-    """A row per subscription: its totals, how messages are spread over keys, and the keys that may be hot.
+    """Return a row per subscription: its totals, the distribution of messages over keys, and the keys that may be hot.
 
-    keys, messages, total_bytes   how many in all.
-    median, p90, p99   messages of the key that half, 90 % and 99 % of the keys have no more than (KLL sketch).
-    ranked      the messages of the largest keys, the largest first.
-    busy, large, waiting   rows of `key_loads`, at most `candidates_max` each; `left_out` counts those beyond that.
+    keys, messages, total_bytes   totals.
+    median, p90, p99   quantiles of the number of messages per key (KLL sketch).
+    ranked      messages of the largest keys, the largest first.
+    busy, large, waiting   rows of `key_loads`, at most `candidates_max` each; `left_out` is the number of further busy or waiting keys.
     """
     row = sf.struct("key", *SUMS)
     busy = sf.col("peak_bytes") >= BUSY_BYTES
@@ -148,10 +148,10 @@ def outstanding(loads: DataFrame, candidates_max: int) -> DataFrame:
 
 
 def sketched(rows: DataFrame, candidates_max: int, tracked: int) -> DataFrame:
-    """The columns of `outstanding`, approximately, without a count per key: sketches of constant size replace it.
+    """Return the columns of `outstanding`, approximately, from sketches of constant size instead of counts per key.
 
-    Keys with most messages are found if they have more than about 1.33 / `tracked` of them; all of them are `busy`, so that they are
-    examined minute by minute. Keys that wait cannot be found this way; findings name those that are stalled.
+    A large key is found if it has more than about 1.33 / `tracked` of the messages; all large keys are `busy`, so that they are examined
+    minute by minute. Waiting keys cannot be found this way; findings name the stalled ones.
     """
     totals = (
         rows.where(sf.col("publishes") > 0)
@@ -183,12 +183,12 @@ def sketched(rows: DataFrame, candidates_max: int, tracked: int) -> DataFrame:
 
 
 def candidates(rows: Iterable[Mapping[str, Any]]) -> set[tuple[int, str]]:
-    """The keys that may be hot by more than their share, by place and key, from rows of `outstanding` or `sketched`."""
+    """Return the keys that may be hot by more than their share, by place and key, from rows of `outstanding` or `sketched`."""
     return {(row["place"], load["key"]) for row in rows for why in ("busy", "waiting") for load in row[why] or ()}
 
 
 def large_keys(rows: Iterable[Mapping[str, Any]]) -> KeyLoads:
-    """The keys that carry far more than the others, by place and key with their loads."""
+    """Return the keys with far more messages than the others, by place and key with their loads."""
     return {
         (row["place"], load["key"]): load
         for row in rows

@@ -1,4 +1,4 @@
-"""The keys that may be hot, minute by minute: what was published, received and acknowledged, what waited, and for how long.
+"""Evidence on the keys that may be hot, minute by minute: publishes, deliveries, acknowledgements, backlog and ages.
 
 Spark counts minutes; an Arrow function per key applies the trend tests of `spark_jobs.trends` to at most 1,440 of them.
 """
@@ -26,23 +26,23 @@ EVIDENCE: Final = (
     "backlog_max long, backlog_last long, backlog_slope_per_s double, backlog_rises boolean, age_max_s double, age_last_s double, "
     f"age_slope double, age_rises boolean, stalled_minutes long, {COURSE}"
 )
-"""A row per key. Slopes are per second; that of the age has no unit. `stalled_minutes`: the longest time in which messages waited and
-nothing was received or acknowledged. `course`: mean throughput, largest backlog and largest
-age by part of the day, `at` seconds since 1970."""
+"""A row per key. Slopes are per second; that of the age has no unit. `stalled_minutes`: the longest time in which messages waited and none
+was received or acknowledged. `course`: mean throughput, largest backlog and largest age by part of the day, `at` seconds since 1970.
+"""
 
 
 def key_evidence(rows: DataFrame) -> DataFrame:
-    """The evidence on each key (`EVIDENCE`) from its rows of `spark_jobs.key_loads.lives`."""
+    """Return the evidence on each key (`EVIDENCE`) from its rows of `spark_jobs.key_loads.lives`."""
     return minute_points(rows).groupBy("place", "key").applyInArrow(_weighed, EVIDENCE)
 
 
 def minute_points(rows: DataFrame) -> DataFrame:
-    """A row per key and minute in which anything happened, or waited at its end: `POINTS`.
+    """Return a row per key and minute with an event, or with a waiting message at its end: `POINTS`.
 
-    messages, bytes   published in it. deliveries and the like: of these messages.
+    messages, bytes   published in it. deliveries and the other counts: of these messages.
     moves    receipts and first acknowledgements in it.
-    delta    by how many more messages wait at its end than at that of the minute before.
-    age_us   how old the oldest of them is then, null if none waits.
+    delta    change of the number of waiting messages from the end of the minute before to its end.
+    age_us   age of the oldest waiting message at its end, null if none waits.
     """
     place = ("place", "key")
     since, until = _minute("since_us"), sf.greatest(last_minute() + 1, _minute("since_us"))
@@ -130,7 +130,7 @@ def _weighed(points: pa.Table) -> pa.Table:
 
 
 def _course(first: int, backlog: Floats, age_s: Floats, bytes_per_s: Floats) -> list[dict[str, float]]:
-    """The parts of the day that minutes from the `first` one on belong to."""
+    """Return the measurements by part of the day, of the minutes from the `first` one on."""
     parts = (first + np.arange(len(backlog))) // PART_MINUTES
     inside = ((part, parts == part) for part in np.unique(parts))
     return [
@@ -145,7 +145,7 @@ def _course(first: int, backlog: Floats, age_s: Floats, bytes_per_s: Floats) -> 
 
 
 def _dense(points: pa.Table) -> dict[str, Floats]:
-    """The points with 0 where there is none, from the first minute to the last one in which anything happened or waited."""
+    """Return the points with 0 for missing minutes, from the first minute to the last one with an event or a waiting message."""
     minute = points["minute"].to_numpy()
     first, length = int(minute.min()), int(minute.max() - minute.min()) + 1
     series = {name: np.zeros(length) for name in POINTS}

@@ -1,9 +1,8 @@
-"""The job `nightly`: all jobs for one day, and again for earlier days of which something has come late.
+"""The job `nightly`: all jobs for one day, and again for earlier days with late data.
 
-Those that only read run side by side: while the driver plans for one of them, executors work for another. Retention comes last, so that
-it takes nothing away that the others read. A job that fails for a reason of its own does not keep the others from
-running. A day before the one asked for is done again if files have come to it since its reports were
-made, or if a job failed on it, up to `look_back_days` back.
+The jobs that only read run in parallel: while the driver plans for one of them, executors work for another. Retention runs last, so that it
+deletes nothing that the others read. A job that fails does not stop the others. An earlier day is processed again if new files have arrived
+since its reports were made, or if a job failed on it, up to `look_back_days` back.
 
 Report: the outcome of every job. Exit code: the worst of them, where 1 is worse than 3 and 3 worse than 0.
 """
@@ -39,7 +38,7 @@ _GRAVITY: Final = (Exit.PASS, Exit.UNKNOWN, Exit.FAIL)
 
 
 def run(work: Work) -> JobOutcome:
-    """Does what is to be done for the day and before it."""
+    """Run all jobs for the day and for earlier days with late data."""
     late = [day for day in days_until(work.day - timedelta(days=1), work.settings.look_back_days) if _is_late(work, day)]
     nights = [_night(replace(work, day=day, began_s=monotonic_s())) for day in [*late, work.day]]
     worst = max((night.exit for night in nights), key=_GRAVITY.index)
@@ -60,14 +59,14 @@ def _night(work: Work) -> JobOutcome:
 
 
 class _End(NamedTuple):
-    """How a job ended, and whether it failed for a reason of its own."""
+    """Outcome of a job, and whether the job itself failed."""
 
     outcome: JobOutcome
     failed: bool
 
 
 def _carried_out(work: Work) -> dict[str, _End]:
-    """All jobs; those that only read run side by side."""
+    """Run all jobs, those that only read in parallel; return their ends by name."""
     readers = [name for name in JOBS if name != retention.JOB]
     together = replace(work, night=Night())
     with ThreadPoolExecutor(len(readers)) as pool:

@@ -1,9 +1,9 @@
-"""The job `retention`: deletes the days of the history that are too old.
+"""The job `retention`: deletion of the days of the history that are too old.
 
-The service deletes what is older than its own `history.retention`. This job is for histories that several services write, or that are in a
-store where only the nightly jobs may delete. Without `--keep-days` nothing is deleted.
+The service deletes data older than its own `history.retention`. This job is for histories that several services write, or for a store where
+only the nightly jobs may delete. Without `--keep-days` it deletes nothing.
 
-Report: the days that were deleted. The exit code is 0.
+Report: the deleted days. The exit code is 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ JOB: Final = "retention"
 
 
 def run(work: Work) -> JobOutcome:
-    """Deletes the days before the last `keep_days` ones, of all tables. Raises `JobError` if the history cannot be read."""
+    """Delete all days before the last `keep_days` ones, of all tables. Raises `JobError` if the history cannot be read."""
     gone = _too_old(work)
     for table in TABLES.values():
         for day in gone:

@@ -1,18 +1,18 @@
-"""The job `reverify`: verifies every run of a day again from its record, and compares that with what was found online.
+"""The job `reverify`: a second verification of each run of a day from its record, compared with the online findings.
 
-The same checker sees the same events (`spark_jobs.verification`), so it finds the same, unless the checker has changed since, a file is
-damaged, or the online findings did not all get into the history. Each difference is a finding of its own:
+The same checker verifies the same events (`spark_jobs.verification`), so its findings are the same, unless the checker has changed since, a
+file is damaged, or some online findings are missing in the history. Each difference is a finding of its own:
 
-* `missing`      found now, and not online.
-* `additional`   found online, and not now.
-* `status`       found both times, with another certainty.
+* `missing`      found now, not online.
+* `additional`   found online, not now.
+* `status`       found both times, with different certainty.
 
-A finding that was counted online, and whose row alone is not in the history, is `unlisted`, which is no fault. Findings of status info are
-not compared. Neither are runs that cannot be verified as they were online: those of several processes, and those of which events are
-not in the history.
+A finding that was counted online, but whose row is missing in the history, is `unlisted`, which is no fault. Findings of status info are
+not compared. Runs that cannot be verified as online are not compared either: those of several processes, and those with events missing in
+the history.
 
-The summary counts the violated guarantees by target (`by_target`): those that were found online, too, those that were found only now, and
-those whose online result is unknown, since their runs are not compared or were cut short.
+The summary counts violated guarantees by target (`by_target`): those also found online, those found only now, and those with an unknown
+online result, since their runs are not compared or were cut short.
 
 Reports: `runs`, `findings` (all but those of status info), `differences`. Exit code: 1 if a guarantee was violated or the results differ, 3
 if there was no run to verify, or the checker failed on one. Nothing is verified if a file of events is damaged.
@@ -39,17 +39,17 @@ from spark_jobs.work import Exit, JobOutcome, Work, start_us
 
 JOB: Final = "reverify"
 RUN_DAYS_MAX: Final = 2
-"""How many days before the one on which it ended a run may have begun; the first part of a longer one is a hole in its record."""
+"""Maximum number of days between start and end of a run; the first part of a longer one is missing in its record."""
 BROKEN: Final = tuple(sorted(status.value for status in FAILING))
 HOUR_US: Final = 3600 * MICROS
 COMPARED: Final = ("whole", "prefix", "stopped")
-"""The scopes of runs of which it is certain what was found online."""
+"""Scopes of runs whose online findings are known."""
 UNCOMPARED: Final = ("merged", "holed", "damaged")
 IDENTITY: Final = ("run_id", "subscription", "key", "kind", "witnesses")
 
 
 def run(work: Work) -> JobOutcome:
-    """Reports on the day."""
+    """Report on the day."""
     tables = work.tables
     first, last = work.day - timedelta(days=RUN_DAYS_MAX), work.day + timedelta(days=1)
     runs = held(of_day(tables.runs(first, last), work.day))
@@ -66,7 +66,7 @@ def run(work: Work) -> JobOutcome:
 
 
 def of_day(runs: DataFrame, day: date) -> DataFrame:
-    """The runs that ended on a day, and those that began on it and never ended."""
+    """Return the runs that ended on a day, and those that started on it and never ended."""
     within = (start_us(day), start_us(day + timedelta(days=1)) - 1)
     cut_short = sf.col("ended_us").isNull() & sf.col("began_us").between(*within)
     return runs.where(sf.col("ended_us").between(*within) | cut_short)
@@ -90,7 +90,7 @@ def verified(events: DataFrame, runs: DataFrame, clock_error_s: float) -> DataFr
 
 
 def plans_of(runs: Iterable[Mapping[str, Any]], merged: Container[str], clock_error_s: float) -> dict[str, RunPlan]:
-    """How each run is to be verified, by its id; `merged` are those that several processes recorded."""
+    """Return the plan of verification of each run, by its id; `merged` are runs recorded by several processes."""
     return {
         row["run_id"]: RunPlan(sys.intern(row["rules"]), RunRecord.of(row, merged=row["run_id"] in merged), clock_error_s)
         for row in runs
@@ -98,7 +98,7 @@ def plans_of(runs: Iterable[Mapping[str, Any]], merged: Container[str], clock_er
 
 
 def with_outcomes(runs: DataFrame, found: DataFrame) -> DataFrame:
-    """The runs with what became of them, `OUTCOME`; of one without events nothing is known."""
+    """Return the runs with the outcome of their verification, `OUTCOME`; null for a run without events."""
     empty = frame_of(
         runs.sparkSession,
         ({"run_id": row["run_id"], "empty_scope": RunRecord.of(row).scope(0, 0).value} for row in collected(runs)),
@@ -115,7 +115,7 @@ def with_outcomes(runs: DataFrame, found: DataFrame) -> DataFrame:
 
 
 def differences(found: DataFrame, online: DataFrame, runs: DataFrame) -> DataFrame:
-    """How what was found now differs from the online findings: `IDENTITY`, difference, status, online_status, explanation."""
+    """Return the differences between present and online findings: `IDENTITY`, difference, status, online_status, explanation."""
     telling = sf.col("status") != Status.INFO.value
     comparable = sf.broadcast(runs.where(~sf.col("scope").isin(*UNCOMPARED)).select("run_id", "scope"))
     # What is found twice with the same proof differs if it is found once online.
@@ -159,7 +159,7 @@ def _with_unlisted(rows: DataFrame, found: DataFrame, runs: DataFrame) -> DataFr
 
 
 def verdicts(findings: DataFrame, runs: DataFrame) -> DataFrame:
-    """A row per run: what its record allows, how many events were verified, and the verdict, now and online."""
+    """Return a row per run: scope of its record, number of verified events, and the verdict, now and online."""
     failures = findings.where(sf.col("status").isin(*BROKEN)).groupBy("run_id").agg(sf.count("*").alias("failures"))
     names = ("run_id", "target", "probe", "vantage", "scope", "recorded", "verified", "failures", "crash")
     online, now = sf.col("verdict").alias("online_verdict"), sf.col("verdict_now").alias("verdict")
@@ -167,13 +167,13 @@ def verdicts(findings: DataFrame, runs: DataFrame) -> DataFrame:
 
 
 def by_target(found: DataFrame, different: DataFrame, verifications: DataFrame) -> dict[str, dict[str, Any]]:
-    """Results by target.
+    """Return the results by target.
 
-    These are the number of verified runs, on how many the checker failed, and `broken`, by kind and status.
+    These are the number of verified runs, the number of runs on which the checker failed, and `broken`, by kind and status.
 
-    also_online     violated guarantees that were found online, too.
-    only_now        those that were not, or not as certain.
-    online_unknown  those of runs of which it is not known what was found online.
+    also_online     violated guarantees also found online.
+    only_now        violated guarantees not found online, or with less certainty.
+    online_unknown  violated guarantees of runs whose online findings are unknown.
     """
     targets: dict[str, dict[str, Any]] = {}
     verified_runs = sf.count_if(sf.col("crash").isNull() & (sf.coalesce("verified", sf.lit(0)) > 0)).alias("verified")
@@ -186,7 +186,7 @@ def by_target(found: DataFrame, different: DataFrame, verifications: DataFrame) 
 
 
 def _broken(found: DataFrame, different: DataFrame, verifications: DataFrame) -> DataFrame:
-    """The violated guarantees by target, kind and status, counted as `by_target` says."""
+    """Return the violated guarantees by target, kind and status, with the counts of `by_target`."""
     each = ("run_id", "kind", "status")
     broken, counted_online = sf.col("status").isin(*BROKEN), sf.coalesce(sf.col("online_status").isin(*BROKEN), sf.lit(False))
     unheard = different.where(broken & (sf.col("difference") != "unlisted") & ~counted_online)

@@ -30,9 +30,9 @@ DRIVER_MEMORY: Final = "2g"
 JAVA_OPTIONS: Final = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 """Options for short queries.
 
-The jobs are not interactive, so pauses cost nothing. Each query is code of its own that runs for a moment, since Arrow processes the single
-events: optimising the query takes more time than it saves, half of all at ten million events. Without optimising, Java would keep space for
-a fifth of the code only, and stop compiling when that is full.
+The jobs are not interactive, so pauses cost nothing. Each query generates its own code, which runs for a moment, since Arrow processes the
+single events: optimising that code takes more time than it saves, half of the total time at ten million events. Without optimising
+compilers, Java would reserve only a fifth of the space for code, and stop compiling when it is full.
 """
 
 _SHUFFLES_PER_CORE: Final = 4
@@ -63,10 +63,11 @@ _PARALLEL: Final = ("spark.sql.shuffle.partitions", "spark.sql.sources.parallelP
 def session(
     master: str | None = None, *, name: str = "ordering-prober", memory: str = DRIVER_MEMORY, java_options: str = JAVA_OPTIONS
 ) -> Iterator[SparkSession]:
-    """A session that is stopped at the end.
+    """Provide a session; stop it when the block ends.
 
-    Without a master it is this machine, with as many tasks at once as this process may use cores. Under spark-submit its settings hold,
-    master and memory included, unless a master is given. Raises `JobError` if Java is missing, or Spark does not start.
+    Without a master it runs on this machine, with as many parallel tasks as cores that this process may use. Under spark-submit the
+    submitted settings apply, master and memory included, unless a master is given. Raises `JobError` if Java is missing, or Spark does not
+    start.
     """
     submitted = _SUBMITTED in os.environ
     settings = dict(_ALWAYS)
@@ -91,7 +92,7 @@ def session(
 
 
 def find_java(environ: Mapping[str, str]) -> Path:
-    """The home of a Java that Spark can use: that of JAVA_HOME, else that of the first `java` in PATH. Raises `JobError`."""
+    """Return the home of a Java that Spark can use: JAVA_HOME, else that of the first `java` in PATH. Raises `JobError`."""
     candidates = [Path(environ["JAVA_HOME"]) / "bin" / "java"] if environ.get("JAVA_HOME") else []
     if on_path := shutil.which("java", path=environ.get("PATH", "")):
         candidates.append(Path(on_path))
@@ -110,7 +111,7 @@ def find_java(environ: Mapping[str, str]) -> Path:
 
 
 def _java_version(java: Path) -> int:
-    """The feature version that a `java` claims, 0 if it says nothing that can be understood."""
+    """Return the feature version that a `java` reports, or 0 if its output cannot be parsed."""
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=30).stderr
     except (OSError, subprocess.SubprocessError):
@@ -137,7 +138,7 @@ def _started(name: str, master: str | None, settings: Mapping[str, str]) -> Spar
 
 @contextmanager
 def _standard_error_to(descriptor: int) -> Iterator[None]:
-    """Processes that are started meanwhile, such as Spark's virtual machine, write their errors there for all their life."""
+    """Redirect the standard error of processes started in the block, such as Spark's virtual machine, for their lifetime."""
     sys.stderr.flush()
     kept = os.dup(2)
     os.dup2(descriptor, 2)

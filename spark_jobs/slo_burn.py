@@ -1,10 +1,10 @@
-"""The job `slo-burn`: how fast budgets are spent, when alerts would have fired, and who spent them.
+"""The job `slo-burn`: burn rates of budgets, the times of alerts, and the spenders of the budgets.
 
-It works in two steps. The counts per minute of a day (`slo-minutes`, a report of its own) need the day's messages; windows and alerts
-need the counts of a whole period only. So nothing of an earlier day is read twice, unless new files of it have arrived.
+It works in two steps. The counts per minute of a day (`slo-minutes`, a report of its own) need the day's messages; windows and alerts need
+only the counts of a whole period. So no data of an earlier day is read twice, unless new files of it have arrived.
 
-Reports: `windows` (a row per objective, target and window), `alerts` (a row per objective, target and alert), `spenders`.
-Exit code: 1 if a budget is overspent or an alert would have fired on the day, 3 if nothing was decided in any objective's period.
+Reports: `windows` (a row per objective, target and window), `alerts` (a row per objective, target and alert), `spenders`. Exit code: 1 if a
+budget is overspent or an alert would have fired on the day, 3 if no objective has a decided event in its period.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAMES_SHOWN: Final = 5
 ONE_DAY: Final = timedelta(days=1)
 
 COUNTS_TABLE: Final = "tallies"
-"""The old word for counts: reports that are stored already are called so on the disk, and must be read."""
+"""Old name of the table of counts, on disk: stored reports must stay readable."""
 MINUTES: Final = "objective string, target string, minute long, good long, bad long, undecided long"
 WINDOWS: Final = (
     "objective string, indicator string, target string, window_s double, good long, bad long, undecided long, minutes long, "
@@ -44,7 +44,7 @@ WINDOWS: Final = (
 
 
 def run(work: Work) -> JobOutcome:
-    """Reports on the day."""
+    """Report on the day."""
     objectives = [one for one in work.settings.objectives if one.indicator not in NOT_RECORDED]
     period_days = ceil(max((one.window_s for one in objectives), default=DAY_S) / DAY_S)
     days = days_until(work.day, max(period_days, 4))  # an alert looks three days back from the day's first minute
@@ -60,7 +60,7 @@ def run(work: Work) -> JobOutcome:
 
 
 def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> None:
-    """Brings the report of a day's counts up to date, if it is not."""
+    """Update the report of a day's counts if it is out of date."""
     summary = work.reports.summary(MINUTES_JOB, day)
     if summary and day < work.day - timedelta(days=work.settings.look_back_days):
         return
@@ -83,7 +83,7 @@ def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> Non
 def day_counts(
     messages: DataFrame, runs: DataFrame, findings: DataFrame, objectives: Sequence[Objective], day: date
 ) -> Iterator[DataFrame]:
-    """Everything that counts for the objectives on a day, rows of `slo_counts`; computed once, and kept until the block ends.
+    """Provide all counts for the objectives on a day, rows of `slo_counts`; computed once, and stored until the block ends.
 
     messages    of the day and the day before. runs, findings: of the day and those around it.
     """
@@ -114,7 +114,7 @@ def minute_counts(counts: DataFrame, runs: DataFrame) -> DataFrame:
 
 
 def inputs_of(work: Work, day: date, objectives: Iterable[Objective]) -> Inputs:
-    """The files from which the minutes of a day are counted, and the objectives; none if there was no run."""
+    """Return the input files of a day's counts, with the objectives; none if there was no run."""
     if not work.history.files([*folders_of(EVENTS, day, day), *folders_of(RUNS, day, day)]):
         return Inputs()
     around = folders_of(EVENTS, day, day, hours_around=1)

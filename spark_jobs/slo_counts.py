@@ -1,14 +1,14 @@
-"""Good, bad and undecided things of a day by objective and minute, from the tables `messages`, `runs` and `findings`.
+"""Good, bad and undecided events of a day by objective and minute, from the tables `messages`, `runs` and `findings`.
 
-`prober.slo.indicators` defines what is good, bad and undecided; a live prober counts the same day alike. A message counts in the minute
-in which it was to be sent, checks count in the minute in which their run ended. Rows have the columns `COUNTS`:
+`prober.slo.indicators` defines good, bad and undecided; a live prober has the same counts for the same day. A message counts in the minute
+of its intended publish, checks count in the minute in which their run ended. Rows have the columns `COUNTS`:
 
-    run, subscription   where it happened; the subscription of a check is null.
-    minute              whole minutes since 1970.
-    key                 the ordering key of bad things, if it is known; otherwise null.
-    objective, good, bad, undecided
+run, subscription   run and subscription of the event; the subscription of a check is null.
+minute              whole minutes since 1970.
+key                 the ordering key of bad events, if known; otherwise null.
+objective, good, bad, undecided
 
-Two things are undecided here that a live prober does not count: the checks of a run that was cut short, except for what its findings
+Two groups are undecided here that a live prober does not count: the checks of a run that was cut short, except for those that its findings
 prove, and the measurements of a run whose record lacks events.
 """
 
@@ -34,13 +34,13 @@ COUNTS: Final = ("run", "subscription", "minute", "key", "objective", "good", "b
 BY_MESSAGE: Final = frozenset({Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY})
 BY_RUN: Final = frozenset(BREACHES)
 CHECKED: Final = BY_RUN | {Indicator.PUBLISH_AVAILABILITY}
-"""The indicators that the checks of runs count. For availability they count the messages that were never sent."""
+"""Indicators counted by the checks of runs. For availability, checks count the messages that were never sent."""
 
 _GOOD, _BAD, _UNDECIDED = "good", "bad", "undecided"
 
 
 class OutcomeColumns(NamedTuple):
-    """How many things of a row are good, bad and undecided for an objective."""
+    """Numbers of good, bad and undecided events of a row for an objective."""
 
     objective: Objective
     good: Column | int
@@ -74,7 +74,7 @@ def message_counts(
 
 
 def _alike(messages: DataFrame, objectives: Sequence[Objective], since_us: int, until_us: int) -> DataFrame:
-    """Count the messages of each run, subscription and minute that ended alike, with the key if anything about them is bad.
+    """Count the messages of each run, subscription and minute with equal outcomes, with the key if any outcome is bad.
 
     Grouping by outcome first costs less than half of a sum for every objective and outcome over all messages.
     """
@@ -107,7 +107,7 @@ _ENDS: Final[Mapping[Indicator, tuple[str, str]]] = {
     Indicator.PUBLISH_LATENCY: ("confirmed_at", "confirmed_lagged_us"),
     Indicator.END_TO_END_LATENCY: ("received_at", "received_lagged_us"),
 }
-"""Which columns of `messages` end a latency, and for how long of it the prober's event loop lagged."""
+"""Columns of `messages` with the end of a latency, and with the event loop lag of the prober in it."""
 
 
 def _outcome_name(objective: Objective) -> str:
@@ -115,9 +115,9 @@ def _outcome_name(objective: Objective) -> str:
 
 
 def latency_outcome(objective: Objective, listed: Iterable[Objective], took_us: Column, lagged_us: Column) -> Column:
-    """Classify a duration as good, bad or undecided for an objective; null if there is none.
+    """Classify a duration as good, bad or undecided for an objective; null without a duration.
 
-    If it is late for any of the `listed` objectives about the indicator only because the prober's event loop lagged, it is undecided
+    If it is late for any of the `listed` objectives of the indicator only because of the lag of the prober's event loop, it is undecided
     for all of them (`Objective.is_doubtful`).
     """
     thresholds_us = [one.threshold_us for one in listed if one.indicator is objective.indicator]
@@ -128,7 +128,7 @@ def latency_outcome(objective: Objective, listed: Iterable[Objective], took_us: 
 
 
 def _message_outcomes(objectives: Iterable[Objective]) -> list[OutcomeColumns]:
-    """The outcomes of rows of `_alike`. A message counts on the first subscription of its run only, as it does online."""
+    """Return the outcomes of rows of `_alike`. A message counts on the first subscription of its run only, as online."""
     is_first = sf.coalesce(sf.col("subscription") == sf.col("first"), sf.lit(True))
     of_first = sf.when(is_first, sf.col("messages")).otherwise(0)
     unchecked = sf.when(sf.col("cut_short"), of_first).otherwise(0)
@@ -160,7 +160,7 @@ def _numbers(outcome: Column, count: Column) -> list[Column]:
 
 
 def _measured(objective: Objective, numbers: Sequence[Column]) -> OutcomeColumns:
-    """Nothing where the probe disturbs what is measured, and undecided where the record of the run lacks events."""
+    """Return the counts of a measurement: zero if the probe disturbs it, undecided if the record of the run lacks events."""
     good, bad, undecided = numbers
     complete = sf.coalesce("complete", sf.lit(False))
     disturbed = sf.coalesce(sf.col("probe").isin(*DISTURBED[objective.indicator]), sf.lit(False))
@@ -173,9 +173,9 @@ def _measured(objective: Objective, numbers: Sequence[Column]) -> OutcomeColumns
 
 
 def _overdue_keys(runs: DataFrame, findings: DataFrame) -> DataFrame:
-    """The keys on which missing messages are overdue: run, subscription, key, overdue.
+    """Return the keys with overdue missing messages: run, subscription, key, overdue.
 
-    Only of runs that count them: those that were cut short, and those whose checks of completeness say so.
+    Only for runs that count them: runs that were cut short, and runs whose checks of completeness state it.
     """
     bad = sf.exists("checks", lambda one: (one["indicator"] == Indicator.COMPLETENESS.value) & (one["bad"] > 0))
     counting = runs.where(sf.col("ended_us").isNull() | sf.coalesce(bad, sf.lit(False))).select("run")
@@ -185,7 +185,7 @@ def _overdue_keys(runs: DataFrame, findings: DataFrame) -> DataFrame:
 
 
 def exploded(rows: DataFrame, outcomes: Sequence[OutcomeColumns]) -> DataFrame:
-    """Make a row with the columns `COUNTS` of each outcome of a row that counts anything."""
+    """Return a row with the columns `COUNTS` for each nonzero outcome of each row."""
     if not outcomes:
         return frame_of(rows.sparkSession, (), _COUNTS)
     structs = [
@@ -207,7 +207,7 @@ _COUNTS: Final = "run long, subscription string, minute long, key string, object
 
 
 def check_counts(runs: DataFrame, objectives: Iterable[Objective], since_us: int, until_us: int) -> DataFrame:
-    """Count the checks of the runs that ended in a time (microseconds since 1970)."""
+    """Count the checks of the runs that ended in a period (microseconds since 1970)."""
     pairs = [{"indicator": one.indicator.value, "objective": one.name} for one in objectives if one.indicator in CHECKED]
     named = frame_of(runs.sparkSession, pairs, "indicator string, objective string")
     ended = runs.where(sf.col("ended_us").between(since_us, until_us - 1))
@@ -217,7 +217,7 @@ def check_counts(runs: DataFrame, objectives: Iterable[Objective], since_us: int
 
 
 def proven_counts(runs: DataFrame, findings: DataFrame, objectives: Iterable[Objective], since_us: int, until_us: int) -> DataFrame:
-    """Count as bad what the findings of runs that were cut short prove, in the minute of the finding.
+    """Count the bad events that the findings of runs cut short prove, in the minute of the finding.
 
     Not for completeness: `message_counts` counts overdue messages.
     """
@@ -233,7 +233,7 @@ def proven_counts(runs: DataFrame, findings: DataFrame, objectives: Iterable[Obj
 
 
 def breaching(findings: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
-    """The findings that make checks bad, with their `run` and once for each `objective`."""
+    """Return the findings that make checks bad, with their `run` and once for each `objective`."""
     pairs = [{"kind": kind.value, "objective": one.name} for one in objectives for kind in _breaches(one)]
     about = frame_of(findings.sparkSession, pairs, "kind string, objective string")
     return failing(findings).withColumn("run", run_hash()).join(sf.broadcast(about), "kind")
@@ -244,7 +244,7 @@ def _breaches(objective: Objective) -> Collection[Kind]:
 
 
 def failing(findings: DataFrame) -> DataFrame:
-    """The findings that prove something to be bad."""
+    """Return the findings that prove a bad event."""
     return findings.where(sf.col("status").isin(*(status.value for status in FAILING)))
 
 
@@ -254,11 +254,11 @@ def failing(findings: DataFrame) -> DataFrame:
 def redelivery_counts(
     messages: DataFrame, runs: DataFrame, objectives: Sequence[Objective], since_us: int, until_us: int
 ) -> DataFrame:
-    """Count the redeliveries that became due in a time (microseconds since 1970), in the minute in which they did.
+    """Count the redeliveries that became due in a period (microseconds since 1970), in the minute in which they did.
 
-    A redelivery took from the nack, or the end of the lease, that preceded it. One that nothing preceded has another cause, such as a
-    broken stream, and does not count; a redelivery that never came is a finding and no latency. As online, only messages that the run
-    published itself count, on its first subscription.
+    A redelivery takes from the nack, or the end of the lease, that preceded it. A redelivery without either has another cause, such as a
+    broken stream, and does not count; a missing redelivery is a finding and has no latency. As online, only messages that the run published
+    itself count, on its first subscription.
     """
     about = runs.select("run", "probe", "complete", sf.col("subscription").alias("first"))
     again = messages.where(sf.col("own") & sf.col("redeliveries").isNotNull()).select(

@@ -1,13 +1,13 @@
-"""Minutes with a too old message or a stalled key.
+"""Minutes with a message that is too old, or with a stalled key.
 
 Both follow from the waits in the table `messages`.
 
 A confirmed message waits while it is pending, at the latest until its run ends (`prober.sinks.history.messages`). A minute counts if a run
-was active in it, by what waits at its end or at the end of the run:
+was active in it, by the messages that wait at its end or at the end of the run:
 
 * `oldest_unacked_message_age`: a minute of a subscription is bad if a message has waited longer than the threshold.
 * `stalled_keys`: a minute of a key is bad if a message has waited longer than the delivery deadline of its run, and no message of the key
-  was received or acknowledged for as long.
+  was received or acknowledged during that time.
 
 The minutes of a run that was cut short are undecided, since the wait of its messages is unknown. A live prober samples both indicators once
 a minute, between runs too.
@@ -32,7 +32,7 @@ _PLACE: Final = ("run", "subscription", "key")
 
 
 def long_waits(messages: DataFrame, runs: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
-    """The waits that are too long for any of the objectives: run, subscription, key, since_us, until_us, end_us, deadline_us.
+    """Return the waits that are too long for any objective: run, subscription, key, since_us, until_us, end_us, deadline_us.
 
     Times are microseconds since 1970; `end_us` is the end of the run, `deadline_us` its delivery deadline.
     """
@@ -57,7 +57,7 @@ def long_waits(messages: DataFrame, runs: DataFrame, objectives: Iterable[Object
 def sampled_counts(
     messages: DataFrame, waits: DataFrame, runs: DataFrame, objectives: Sequence[Objective], since_us: int, until_us: int
 ) -> list[DataFrame]:
-    """Count the minutes of a time, microseconds since 1970, for each objective about them; `waits` as in `long_waits`."""
+    """Count the minutes of a period, microseconds since 1970, for each sampled objective; `waits` as in `long_waits`."""
     minutes = (since_us // MINUTE_US, until_us // MINUTE_US - 1)
     watched = _watched_minutes(runs).where(sf.col("minute").between(*minutes))
     counts = []
@@ -104,7 +104,7 @@ def _stall_counts(watched: DataFrame, stalled: DataFrame, objective: Objective) 
 
 
 def _stalled_minutes(messages: DataFrame, waits: DataFrame) -> DataFrame:
-    """The minutes at whose end a key was stalled: run, subscription, key, minute."""
+    """Return the minutes with a stalled key at their end: run, subscription, key, minute."""
     about = (*_PLACE, "end_us", "deadline_us")
     overdue = minutes_of(_too_long(waits, sf.col("deadline_us"), *about), *about).withColumn(
         "mark_us", sf.least((sf.col("minute") + 1) * MINUTE_US, sf.col("end_us"))
@@ -117,7 +117,7 @@ def _stalled_minutes(messages: DataFrame, waits: DataFrame) -> DataFrame:
 
 
 def _movements(messages: DataFrame, keys: DataFrame) -> DataFrame:
-    """When a message of these keys was received, or acknowledged first, for the last time in each minute: `moved_us`."""
+    """Return the last receipt or first acknowledgement of a message of these keys in each minute: `moved_us`."""
     again = sf.coalesce(sf.col("redeliveries.received_at"), sf.array().cast("array<timestamp>"))
     moves = sf.explode(sf.concat(sf.array("received_at", "acked_at"), again)).alias("moved_at")
     rows = messages.withColumn("run", run_hash()).join(sf.broadcast(keys.select(*_PLACE).distinct()), list(_PLACE), "left_semi")
@@ -130,14 +130,14 @@ def _movements(messages: DataFrame, keys: DataFrame) -> DataFrame:
 
 
 def _too_long(waits: DataFrame, limit_us: Column, *place: str) -> DataFrame:
-    """The minutes, from `first` to `last`, at whose end a message of a place has waited longer than a limit, and the `oldest` one."""
+    """Return the spans of minutes, `first` to `last`, with a wait above a limit at a place, and the `oldest` message."""
     late = waits.where(sf.col("until_us") - sf.col("since_us") > limit_us)
     spans = late.groupBy(*place, sf.floor((sf.col("since_us") + limit_us) / MINUTE_US).alias("first"))
     return spans.agg(sf.max(last_minute()).alias("last"), sf.min(sf.struct("since_us", "key")).alias("oldest"))
 
 
 def last_minute() -> Column:
-    """The last minute at whose end a message waits; one that waits until its run ends does so at the end of that minute."""
+    """Return the last minute at whose end a message waits; for a wait until the end of the run, the minute of that end."""
     until = sf.floor(sf.col("until_us") / MINUTE_US)
     return sf.when(sf.col("until_us") >= sf.col("end_us"), until).otherwise(until - 1)
 
@@ -145,8 +145,8 @@ def last_minute() -> Column:
 def minutes_of(spans: DataFrame, *place: str) -> DataFrame:
     """Divide spans from minute `first` to `last` into minutes: a row for each place and `minute`.
 
-    Of the spans that hold a minute the one with the smallest `oldest` stands for it, so a place has no more rows than minutes. Spans
-    that begin earlier must have a smaller `oldest`.
+    The span with the smallest `oldest` represents a minute, so a place has no more rows than minutes. Spans that start earlier must have a
+    smaller `oldest`.
     """
     in_order = Window.partitionBy(*place).orderBy("first", "oldest")
     before = sf.max("last").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
@@ -155,9 +155,9 @@ def minutes_of(spans: DataFrame, *place: str) -> DataFrame:
 
 
 def _watched_minutes(runs: DataFrame) -> DataFrame:
-    """The minutes in which runs were active: run, subscription, minute, keys, and whether the waits in it are `known`.
+    """Return the minutes in which runs were active: run, subscription, minute, keys, and whether the waits in it are `known`.
 
-    They are not if the run was cut short, or the prober failed or stopped.
+    They are unknown if the run was cut short, or the prober failed or paused.
     """
     first = sf.floor(sf.col("began_us") / MINUTE_US)
     last = sf.greatest(sf.floor(sf.coalesce("ended_us", "began_us") / MINUTE_US), first)
@@ -167,6 +167,6 @@ def _watched_minutes(runs: DataFrame) -> DataFrame:
 
 
 def _deadline_us() -> Column:
-    """The delivery deadline of the first subscription of a run, in microseconds; without one a time that never passes."""
+    """Return the delivery deadline of a run's first subscription, in microseconds; without one a time that never passes."""
     rules = sf.try_element_at(sf.map_values(sf.from_json("rules", "map<string,string>")), sf.lit(1))
     return sf.coalesce(micros(sf.get_json_object(rules, "$.delivery_deadline_s").cast("double")), sf.lit(_NEVER_US))

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 
 class JobError(Exception):
-    """A job cannot be done. The text is one line that says what is wrong and what to do."""
+    """Failure of a job. The text is one line with the problem and its solution."""
 
 
 Failure: TypeAlias = Py4JJavaError
@@ -27,7 +27,7 @@ FAILURES: Final = (Failure, PySparkException)
 
 
 class Storage:
-    """One root, a path or URI. Paths are below it, with `/` between their parts. Raises `JobError` for what cannot be reached."""
+    """One root, a path or URI. Paths are relative to it, with `/` between their parts. Raises `JobError` for an unreachable root."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         if urlsplit(root).scheme and urlsplit(root).query:
@@ -48,7 +48,7 @@ class Storage:
             self._files.setWriteChecksum(False)  # no other reader or writer of these files keeps them up to date
 
     def uri(self, path: str = "") -> str:
-        """The path as Spark reads it."""
+        """Return the path in the form that Spark reads."""
         return str(self._path(path).toString())
 
     def names(self, folder: str = "", *, of_folders: bool = False) -> list[str]:
@@ -62,11 +62,11 @@ class Storage:
         return sorted(one.getPath().getName() for one in found if one.isDirectory() or not of_folders)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder of that name."""
+        """Return whether a file or folder of that name exists."""
         return bool(self._files.exists(self._path(path)))
 
     def read_text(self, path: str) -> str:
-        """The content of a small file."""
+        """Return the content of a small file."""
         stream = self._files.open(self._path(path))
         try:
             return bytes(stream.readAllBytes()).decode()
@@ -74,7 +74,7 @@ class Storage:
             stream.close()
 
     def write_text(self, path: str, text: str) -> None:
-        """Writes a small file, or replaces it."""
+        """Write or replace a small file."""
         stream = self._files.create(self._path(path), True)
         try:
             stream.write(bytearray(text.encode()))
@@ -82,9 +82,9 @@ class Storage:
             stream.close()
 
     def rename(self, source: str, target: str) -> None:
-        """Gives a file or folder another name, which must be free, and makes that durable; the folder above is made if need be.
+        """Rename a file or folder to a free name, durably; create the parent folder if necessary.
 
-        Raises JobError if that is refused, as it is where the name is taken.
+        Raises JobError if the rename fails, for example because the name is in use.
         """
         self._files.mkdirs(self._path(target).getParent())
         if not self._files.rename(self._path(source), self._path(target)):
@@ -96,7 +96,7 @@ class Storage:
         self._files.delete(self._path(path), True)
 
     def sync(self, path: str) -> None:
-        """Brings a local file, or the names in a local folder, to the disk. Other file systems do that by themselves."""
+        """Flush a local file, or the names in a local folder, to the disk. Other file systems do that by themselves."""
         if self._local:
             descriptor = os.open(self._path(path).toUri().getPath(), os.O_RDONLY)
             try:
@@ -109,12 +109,12 @@ class Storage:
 
 
 def hadoop_uri(location: str) -> str:
-    """A path or URI as Hadoop, and so Spark, calls it."""
+    """Return a path or URI in the notation of Hadoop and Spark."""
     return f"s3a{location[2:]}" if location.startswith("s3://") else location
 
 
 def reason_of(error: Failure | PySparkException) -> str:
-    """Why something failed in the virtual machine, in one line."""
+    """Return the reason of an error in the virtual machine, in one line."""
     if isinstance(error, PySparkException):
         return str(error).partition("\n")[0]
     cause = error.java_exception

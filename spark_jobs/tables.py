@@ -1,9 +1,9 @@
 """The tables of a history as Spark frames.
 
-Frames have the columns of `prober.sinks.history.schema`; those that a file does not have are null. A file may be there twice for a while,
-under two names, while an operator merges or copies files: the functions here give each row once, but for `Tables.read`.
+Frames have the columns of `prober.sinks.history.schema`; columns that a file lacks are null. A file may exist twice for a while, under two
+names, while an operator merges or copies files: except for `Tables.read`, the functions return each row once.
 
-Everything goes through Spark's own reader, so that the history is wherever Spark can read, with Spark's credentials.
+All reads use Spark's own reader, so the history may be at any location that Spark can read, with Spark's credentials.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ class Tables:
     """The tables of one history. Raises `JobError` for a history of a newer version."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
-        """`location` is a path or a URI that Spark can read."""
+        """Open a history. `location` is a path or a URI that Spark can read."""
         self.spark = spark
         self._location = re.sub(r"([][{}*?\\])", r"\\\1", hadoop_uri(location).rstrip("/"))
 
     def read(self, table: Table, first: date, last: date) -> DataFrame:
-        """The rows in the folders of these days, as often as they are there."""
+        """Return the rows in the folders of these days, with duplicates."""
         days = (first + timedelta(days=number) for number in range((last - first).days + 1))
         return self._folders(table, (f"date={day}{'/hour=*' if table.hourly else ''}" for day in days))
 
     def runs(self, first: date, last: date) -> DataFrame:
-        """One row per run that began or ended in these days, with the columns of `runs_of`. Checks the version of the schema."""
+        """Return one row per run that started or ended in these days, with the columns of `runs_of`. Check the version of the schema."""
         rows = self.read(RUNS, first, last)
         version = rows.agg(sf.max(SCHEMA_VERSION)).head()
         if version is not None and version[0] is not None and version[0] > VERSION:
@@ -54,21 +54,21 @@ class Tables:
         return runs_of(rows)
 
     def findings(self, first: date, last: date) -> DataFrame:
-        """The findings of these days."""
+        """Return the findings of these days."""
         return self.read(FINDINGS, first, last).dropDuplicates(_OF_FINDING)
 
     def events(self, since_us: int, until_us: int, *, each_once: bool = True) -> DataFrame:
-        """The events of the hours from one time to another, in microseconds since 1970; as often as they are there if not `each_once`."""
+        """Return the events of the hours between two times, in microseconds since 1970; with duplicates if not `each_once`."""
         rows = self._folders(EVENTS, _hours(since_us, until_us))
         return rows.dropDuplicates(_OF_EVENT) if each_once else rows
 
     def damaged_events(self, since_us: int, until_us: int) -> list[str]:
-        """The files of these events that a disk has changed, by their seals. Reads them as a whole."""
+        """Return the files of these events whose content does not match their seals. Reads them completely."""
         files = self._folders(EVENTS, _hours(since_us, until_us), "binaryFile").select("path", "content")
         return sorted(row["path"] for row in files.mapInArrow(_damaged, "path string").collect())
 
     def _folders(self, table: Table, folders: Iterable[str], source: str = "parquet") -> DataFrame:
-        """The rows, or with another source the files, in those of these folders that are there."""
+        """Return the rows, or with another source the files, in the existing ones of these folders."""
         schema = struct_of(table) if source == "parquet" else _FILE
         reader = self.spark.read.format(source).schema(schema).option("pathGlobFilter", f"{table.name}-*.parquet")
         try:
@@ -80,7 +80,7 @@ class Tables:
 
 
 def _hours(since_us: int, until_us: int) -> Iterator[str]:
-    """The folders of the hours from one time to another."""
+    """Yield the folders of the hours from one time to another."""
     hour, until = (datetime.fromtimestamp(us / MICROS, UTC) for us in (since_us, until_us))
     hour = hour.replace(minute=0, second=0, microsecond=0)
     for _ in range(int((until - hour) / HOUR) + 1):

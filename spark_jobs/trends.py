@@ -1,10 +1,10 @@
-"""Whether a series of points rises, and how fast: rank statistics over all pairs of them, which one odd point cannot fool.
+"""Rising trends in a series of points: rank statistics over all pairs, robust against single outliers.
 
-* Mann (1945) and Kendall: S counts the pairs of points that rise less those that fall. `tau` is S as a share of all pairs; `z` is how
-  many standard deviations S is from what random order would give, with Kendall's correction for equal values.
-* Theil (1950) and Sen (1968): the slope is the median of the slopes of all pairs; up to 29 % of the points may be anything.
+* Mann (1945) and Kendall: S counts the pairs of points that rise less those that fall. `tau` is S as a share of all pairs; `z` is the
+  distance of S from random order in standard deviations, with Kendall's correction for equal values.
+* Theil (1950) and Sen (1968): the slope is the median of the slopes of all pairs; up to 29 % of the points may be outliers.
 
-Points of a backlog depend on each other, which makes z too large: a rise is believed only if tau is large as well.
+Points of a backlog depend on each other, which makes z too large: a rise is accepted only if tau is large as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 POINTS_MIN: Final = 10
 Z_MIN: Final = 3.09
-"""One in a thousand, one-sided."""
+"""One-sided significance of 1 in 1,000."""
 TAU_MIN: Final = 0.5
 RANKS_MAX: Final = 200
 COUNT_MIN: Final = 10
@@ -27,7 +27,7 @@ COUNT_MIN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """The slope is per step of the series."""
+    """Trend of a series. The slope is per step of the series."""
 
     slope: float
     tau: float
@@ -40,7 +40,7 @@ class Trend:
 
 
 def trend_of(values: Floats) -> Trend | None:
-    """The trend of values at equal distances, None if they are too few to say anything. Memory and time grow with their square."""
+    """Return the trend of values at equal distances, or None if there are too few. Memory and time grow with their square."""
     count = len(values)
     if count < POINTS_MIN:
         return None
@@ -54,7 +54,7 @@ def trend_of(values: Floats) -> Trend | None:
 
 
 def slope_of(x: Floats, y: Floats) -> float | None:
-    """The Theil-Sen slope of points with different `x`, None if there are fewer than two."""
+    """Return the Theil-Sen slope of points with different `x`, or None for fewer than two."""
     if len(x) < 2:
         return None
     first, second = np.triu_indices(len(x), 1)
@@ -62,9 +62,9 @@ def slope_of(x: Floats, y: Floats) -> float | None:
 
 
 def zipf_exponent(counts: Floats) -> float | None:
-    """The exponent s of counts that fall as rank ** -s, from the largest ones; None if they are too few, or too small, to tell.
+    """Return the exponent s of counts that fall as rank ** -s, from the largest ones; None if they are too few or too small.
 
-    Ranks that were counted less than ten times are left out: there the count is mostly noise.
+    Ranks with a count below ten are left out: there the count is mostly noise.
     """
     largest = np.sort(counts)[::-1][:RANKS_MAX]
     known = largest[largest >= COUNT_MIN]
@@ -75,7 +75,7 @@ def zipf_exponent(counts: Floats) -> float | None:
 
 
 def longest_run(holds: NDArray[np.bool_]) -> int:
-    """The length of the longest stretch in which something holds."""
+    """Return the length of the longest stretch of true values."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], holds, [False])).astype(np.int8)))
     return int((edges[1::2] - edges[::2]).max()) if len(edges) else 0
 

@@ -1,9 +1,9 @@
-"""Verification of the events of a day again, on the executors.
+"""Second verification of the events of a day, on the executors.
 
 Spark sorts the events of each run, and one checker streams over them.
 
 A run of one process is verified as it was online (`prober.sinks.history.checking`). The events of a run of several processes come in the
-order of the wall clock, whose error is the checker's bound. A publish is taken to have begun twice that error earlier, for no message is
+order of the wall clock, whose error is the checker's bound. A publish is assumed to start twice that error earlier, so that no message is
 received before it was published. If two processes received messages of a key within twice the error, their order is unknown. Everything
 that depends on the order of the key is indeterminate from the first of the two on.
 
@@ -34,7 +34,7 @@ from prober.sinks.history.schema import decode_rules
 from prober.slo.objectives import MICROS
 
 COLUMNS: Final = ("run_id", "process", "number", "time", *EVENT_COLUMNS)
-"""The columns of events that `verification` needs."""
+"""Columns of events that `verification` needs."""
 ORDERLESS: Final = frozenset(
     {Kind.PHANTOM, Kind.GHOST, Kind.ID_CONFLICT, Kind.FILTER_LEAK, Kind.PUBLISHER_DUP, Kind.STUCK, Kind.LOST_OVERTAKEN}
 )
@@ -48,7 +48,7 @@ _FOUND: Final[Mapping[str, str]] = {
     **_OUTCOME,
 }
 FOUND: Final = ", ".join(f"{name} {kind}" for name, kind in _FOUND.items())
-"""A row per finding, and for each run one without a `kind`, which has `OUTCOME`."""
+"""A row per finding, and for each run one row without a `kind` and with `OUTCOME`."""
 OUTCOME: Final = tuple(_OUTCOME)
 """What its record allows, how many events are on record and were verified, the verdict, and why the checker failed if it did."""
 
@@ -67,9 +67,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """How a run is to be verified: its rules as in the table of runs, and what is known of its record.
+    """Plan of verification of a run: its rules as in the table of runs, and the state of its record.
 
-    clock_error_s   how far the clocks of several processes that recorded it may be apart.
+    clock_error_s   maximum difference of the clocks of several processes that recorded it, in seconds.
     """
 
     rules: str
@@ -121,7 +121,7 @@ def _batch(rows: Sequence[Row]) -> pa.RecordBatch:
 
 
 class _Run:
-    """A run of one process on its way through the checker, in rows of `FOUND`."""
+    """Verification of a run of one process, into rows of `FOUND`."""
 
     def __init__(self, run_id: str, plan: RunPlan) -> None:
         rules = decode_rules(plan.rules)
@@ -132,12 +132,12 @@ class _Run:
         self._wall: float | None = None
 
     def take(self, one: _Recorded) -> list[Row]:
-        """Verifies the next event; the findings that are settled."""
+        """Verify the next event; return the findings that are settled."""
         self._wall = one.wall_t - one.event.t
         return [self._row(made) for made in self._checker.take(one.event, one.number)]
 
     def finish(self) -> list[Row]:
-        """The findings that are left, and what became of the run."""
+        """Return the remaining findings, and the outcome of the run."""
         found, checker = self._rest(), self._checker
         ending = {
             "scope": checker.scope.value,
@@ -176,7 +176,7 @@ class _Run:
 
 
 class _MergedRun(_Run):
-    """A run of several processes; see the head of this file. A finding waits until no receipt to come can make it doubtful."""
+    """Verification of a run of several processes; see the head of this file. A finding waits for receipts that can make it doubtful."""
 
     def __init__(self, run_id: str, plan: RunPlan) -> None:
         super().__init__(run_id, plan)
@@ -189,7 +189,7 @@ class _MergedRun(_Run):
         self._wall = 0.0
 
     def take(self, one: _Recorded) -> list[Row]:
-        """Verifies the next event; the findings that are settled."""
+        """Verify the next event; return the findings that are settled."""
         if (one.process, one.number) == self._latest:
             return []  # it is there twice
         self._latest = one.process, one.number
@@ -229,7 +229,7 @@ class _MergedRun(_Run):
 
 
 def _by_wall_clock(event: Event, wall_t: float, within_s: float) -> Event:
-    """The event with times of the common clock; a publish begins earlier, by twice the error of the clocks."""
+    """Return the event with times of the common clock; a publish starts earlier, by twice the error of the clocks."""
     if isinstance(event, PublishInvoked):
         return replace(event, t=wall_t - within_s)
     if isinstance(event, Opened) and event.invoked_t is not None:

@@ -49,7 +49,7 @@ _KEYS: Final = {"name", "indicator", "objective", "window_s", "threshold_s", "la
 
 
 def read_objectives(path: str | None) -> tuple[Objective, ...]:
-    """The objectives of a file, those of the service's defaults without one. Raises `JobError` for what is not such a file."""
+    """Return the objectives of a file, or the service's defaults without a file. Raises `JobError` for an invalid file."""
     if path is None:
         return DEFAULTS
     try:
@@ -80,7 +80,7 @@ _REPLACED: Final = "_replaced-"
 
 
 class Draft:
-    """A report that is being written; readers do not see it before `publish`."""
+    """A report in progress; readers do not see it before `publish`."""
 
     def __init__(self, spark: SparkSession, storage: Storage, job: str, day: date) -> None:
         self._spark, self._storage = spark, storage
@@ -90,7 +90,7 @@ class Draft:
         storage.delete(self._folder)
 
     def write(self, table: str, rows: DataFrame, *order: Column) -> DataFrame:
-        """Writes a table, as one file since reports are small, and in that order if one is given; returns it as it was written."""
+        """Write a table as one file, since reports are small, in `order` if given; return the table as written."""
         path = f"{self._folder}/{table}"
         one, written = rows.repartition(1), Observation()
         in_order = one.sortWithinPartitions(*order) if order else one
@@ -99,7 +99,7 @@ class Draft:
         return self._spark.read.schema(rows.schema).parquet(self._storage.uri(path))
 
     def publish(self, summary: Mapping[str, object]) -> None:
-        """Writes the summary and replaces the report before.
+        """Write the summary and replace the previous report.
 
         Raises `JobError` if another process writes there too.
         """
@@ -115,19 +115,19 @@ class Draft:
 
 
 class Reports:
-    """The reports of all jobs at one place, which is made if it is not there."""
+    """The reports of all jobs in one location, which is created when a report is written."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self.storage = Storage(spark, location)
         self._spark = spark
 
     def draft(self, job: str, day: date) -> Draft:
-        """Begins a report."""
+        """Start a report."""
         self._recover(job, day)
         return Draft(self._spark, self.storage, job, day)
 
     def summary(self, job: str, day: date) -> Mapping[str, Any]:
-        """The summary of a report; empty if there is none, or none that this version can read."""
+        """Return the summary of a report; empty if there is none that this version can read."""
         self._recover(job, day)
         path = f"{_folder(job, day)}/{SUMMARY}"
         if not self.storage.exists(path):
@@ -139,17 +139,17 @@ class Reports:
         return {}
 
     def dates(self, job: str) -> list[date]:
-        """The days that a job has reported on, the first one first."""
+        """Return the days with a report of a job, in ascending order."""
         return sorted(found for name in self.storage.names(job, of_folders=True) if (found := date_of(name)) is not None)
 
     def read(self, job: str, table: str, days: Iterable[date], schema: str) -> DataFrame:
-        """A table of the reports of these days, those that there are."""
+        """Return a table of the reports of these days; missing reports are skipped."""
         paths = [f"{_folder(job, day)}/{table}" for day in days]
         there = [self.storage.uri(path) for path in paths if self.storage.exists(path)]
         return self._spark.read.schema(schema).parquet(*there) if there else frame_of(self._spark, (), schema)
 
     def _recover(self, job: str, day: date) -> None:
-        """Brings back the report whose place another was taking when it was cut short."""
+        """Restore a report whose replacement was interrupted."""
         report, replaced = _folder(job, day), f"{job}/{_REPLACED}date={day.isoformat()}"
         if self.storage.exists(replaced) and not self.storage.exists(report):
             self.storage.rename(replaced, report)
@@ -166,7 +166,7 @@ DAY_US: Final = 86_400 * MICROS
 
 
 class Exit(IntEnum):
-    """The exit codes: all is well, something is not, wrong usage, undecided."""
+    """Exit codes: no problem, a problem, wrong usage, undecided."""
 
     PASS = 0
     FAIL = 1
@@ -204,10 +204,10 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One day of one history. `now` is seconds since 1970; `say` takes lines about the progress.
+    """One day of one history. `now` is seconds since 1970; `say` is called with lines about the progress.
 
-    began_s   when the job began, on the monotonic clock.
-    night     what jobs share that run side by side; without it each has its own.
+    began_s   start of the job on the monotonic clock.
+    night     shared messages of jobs that run in parallel; without it each job has its own.
     """
 
     spark: SparkSession
@@ -242,27 +242,27 @@ class Work:
         return Tables(self.spark, self.history.storage.uri())
 
     def messages(self, day: date) -> DayMessages:
-        """The messages of a day and of the day before it, and the runs of these days."""
+        """Return the messages of a day and of the day before it, and the runs of these days."""
         return (self.night or Night()).messages(self.tables, day)
 
     @property
     def since_us(self) -> int:
-        """When the day begins, microseconds since 1970."""
+        """Start of the day, microseconds since 1970."""
         return start_us(self.day)
 
     @property
     def until_us(self) -> int:
-        """When the day ends, or now if that is earlier."""
+        """End of the day, or now if that is earlier, microseconds since 1970."""
         return max(self.since_us, min(self.since_us + DAY_US, round(self.now * MICROS)))
 
 
 def unknown(job: str, work: Work, why: str) -> JobOutcome:
-    """The outcome of a job that failed for a reason of its own."""
+    """Return the outcome of a job that failed itself."""
     return JobOutcome(Exit.UNKNOWN, f"{job} {work.day}: UNKNOWN, {why}")
 
 
 def start_us(day: date) -> int:
-    """When a day begins in UTC, microseconds since 1970."""
+    """Return the start of a day in UTC, microseconds since 1970."""
     return round(datetime.combine(day, time(), UTC).timestamp()) * MICROS
 
 
