@@ -12,7 +12,7 @@ from prober.slo.objectives import SliCounts
 
 @dataclass(frozen=True, slots=True)
 class CountedWindow:
-    """What was counted for an objective on a target in the last `window_s` seconds; None where nothing was decided."""
+    """The counts of an objective on a target in the last `window_s` seconds; None where nothing was decided."""
 
     window_s: float
     total: SliCounts

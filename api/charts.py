@@ -1,4 +1,4 @@
-"""Durations and counts over time as charts that `static/plots.js` draws. What is not known is a gap, never a zero."""
+"""Durations and counts over time as charts that `static/plots.js` draws. An unknown value is a gap, never a zero."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S, Objective, SliCounts
 
 BINS_MAX: Final = 240
-"""So many points a line has at most."""
+"""The points of a line, at most."""
 MISSED_INTERVALS: Final = 3
 """Two points are joined unless so many runs are missing between them."""
 BUDGET_BELOW_TOP: Final = 1.5
@@ -31,7 +31,7 @@ TITLES: Final = {
     Indicator.END_TO_END_LATENCY: "end-to-end latency",
     Indicator.OLDEST_UNACKED_MESSAGE_AGE: "oldest unacknowledged message",
 }
-"""What is shown, in this order."""
+"""The charts, in this order."""
 LATENCIES: Final = (Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY)
 """The latencies that also have histograms over time."""
 

@@ -21,7 +21,7 @@ UNWRITTEN: Final = "what the status store has is out of date: only what this pro
 
 
 class CurrentStatus:
-    """What the status store says; while it cannot be reached or written, what this process knows by itself, as such."""
+    """The content of the status store; while it cannot be reached or written, the state of this process alone, marked so."""
 
     def __init__(self, view: View, archive: Archive) -> None:
         self._view, self._archive = view, archive

@@ -1,4 +1,4 @@
-"""What the page of a finding says beyond the finding itself: the drawing, the same as text, and what to do. Words only."""
+"""The content of a finding's page beyond the finding itself: the drawing, the same as text, and what to do. Words only."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ class FindingCase:
 
     @property
     def sentence(self) -> str:
-        """What the drawing shows: what should have happened, and what did."""
+        """The caption of the drawing: what should have happened, and what did."""
         return caption(self.record).sentence
 
     @property
     def sureness(self) -> str:
-        """What its status means."""
+        """The meaning of its status."""
         is_usual = self.record.kind in USUAL and self.record.status is Status.VIOLATION
         return SURENESS_OF_USUAL if is_usual else SURENESS[self.record.status]
 
     @property
     def advice(self) -> str:
-        """What to look at first; empty if there is nothing special."""
+        """The first thing to look at; empty if there is nothing special."""
         return ADVICE[self.record.kind].replace("`", "")
 
     @property
@@ -83,12 +83,12 @@ class FindingCase:
 
     @property
     def reasons_heading(self) -> str:
-        """What the reasons are."""
+        """The heading of the reasons."""
         return reasons_heading(self.record.finding)
 
     @property
     def heading(self) -> str:
-        """What the drawing shows."""
+        """The heading of the drawing."""
         evidence = self.record.evidence
         if evidence is None:
             return "There is no drawing"

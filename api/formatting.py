@@ -1,4 +1,4 @@
-"""What the status page says beyond the bare snapshot: numbers and states. Words only; nothing is decided here."""
+"""Texts of the status page beyond the bare snapshot: numbers and states. Words only; nothing is decided here."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ UPTIME_RULE: Final = (
     "in it and in both minutes beside it, and none was confirmed. All other minutes are unknown: at least counts them as down, at most as "
     "up. Delivery, order and latency are not part of the agreement."
 )
-"""What the monthly uptime counts, for pages."""
+"""The definition of the monthly uptime, for pages."""
 
 BUDGET_LEFT_LOW: Final = 0.5
 """Share of an error budget below which the status page shows the objective."""
@@ -109,7 +109,7 @@ def target_of(objective: Objective) -> str:
 
 
 def meaning(objective: Objective) -> str:
-    """What is counted and when it is bad, in one sentence."""
+    """The counted things of an objective, and when one is bad, in one sentence."""
     meant = MEANINGS[objective.indicator]
     limit = f" than {duration(objective.threshold_s)}" if objective.threshold_s is not None else ""
     return f"A {meant.unit} is bad if {meant.bad}{limit}."
@@ -200,7 +200,7 @@ def burn_rate_text(burn_rate: float | None) -> str:
 
 
 def burning(burn: BurnState) -> str:
-    """What an alert says, in words."""
+    """The state of an alert, in words."""
     state = {
         AlertState.FIRING: f"fires ({burn.severity})",
         AlertState.QUIET: "quiet",
@@ -232,7 +232,7 @@ def shown_key(key: str) -> str:
 
 
 def measured(name: str, value: float) -> tuple[str, str]:
-    """What a report measured about a key: its name and value in words. The unit is at the end of the name."""
+    """A measurement of a report about a key: its name and value in words. The unit is at the end of the name."""
     for ending, written in _UNITS.items():
         if name.endswith(ending):
             return name.removesuffix(ending).replace("_", " "), written(value)
@@ -245,7 +245,7 @@ def score(value: float) -> str:
 
 
 def interval(value: Interval, written: Callable[[float], str]) -> str:
-    """What lies between two ends; one value where both are written alike."""
+    """An interval; one value where both ends are written alike."""
     low, high = written(value.low), written(value.high)
     return low if low == high else f"{low} to {high}"
 

@@ -47,7 +47,7 @@ TROUBLES: Final = {
     "the status store cannot be reached": "PubsubProberStatusStoreDown",
     "what the status store has is out of date": "PubsubProberStatusStoreFailing",
 }
-"""What problems of the prober say of themselves, and what to do about each; the first one that fits."""
+"""Beginnings of the prober's problems, each with the runbook; the first one that fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ def _title(snapshot: StatusSnapshot, lines: Sequence[Line]) -> str:
 
 
 def _but(snapshot: StatusSnapshot, burning: Sequence[Burning]) -> str:
-    """What makes a title wrong that says that all is well."""
+    """The part of a title that limits the statement that all is well."""
     if snapshot.verdict is not Verdict.PASS or not burning:
         return ""
     first = burning[0].objective

@@ -30,7 +30,7 @@ TEXT_LENGTH_MAX: Final = 2_000
 _ROOT: Final = "../../"
 """From the feed to the start page."""
 _IDS: Final = UUID("6f1c3a52-8f0e-4d0b-9a57-3c1e2b7d9f40")
-"""What all ids are made from. It must never change, or readers show everything as new."""
+"""The namespace of all ids. It must never change, or readers show everything as new."""
 
 
 def incident_feed(page: Page[Incident], asked: IncidentParameters, now: float, store_id: str) -> bytes:
@@ -87,7 +87,7 @@ def _stands(incident: Incident, now: float) -> str:
 
 
 def _said(incident: Incident, now: float) -> Iterator[str]:
-    """What there is to know, sentence by sentence."""
+    """The description of an incident, sentence by sentence."""
     yield f"{title_of(incident)} since {clock(incident.first_at)}: {much(incident)}, last seen {clock(incident.last_at)}."
     yield f"Affected: {places(incident)}. It {closing(incident, now)}."
     if said := incident.acknowledged:
@@ -101,7 +101,7 @@ def _id_of(what: str) -> str:
 
 
 def _add(parent: Element, tag: str, text: str) -> None:
-    """What XML does not allow becomes U+FFFD."""
+    """Characters that XML does not allow become U+FFFD."""
     SubElement(parent, tag).text = clean(text, TEXT_LENGTH_MAX)
 
 

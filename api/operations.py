@@ -16,7 +16,7 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DocumentedAnswer:
-    """What an operation may answer: status code (or `default`) with its phrase, and the body's media type and schema, if it has any."""
+    """An answer of an operation: status code (or `default`) with its phrase, and the body's media type and schema, if it has any."""
 
     status: str
     description: str
@@ -36,7 +36,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What is asked, and where it stands: in the query or in the path."""
+    """A parameter, and its place: in the query or in the path."""
 
     place: str
     field: Field
@@ -45,7 +45,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class DocumentedBody:
-    """What a request may have in it: media type, schema by name, whether it may be left out, and examples as JSON, by what they are for."""
+    """The body of a request: media type, schema by name, whether it may be left out, and examples as JSON, by what they are for."""
 
     media_type: str
     schema: str

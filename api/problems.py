@@ -114,7 +114,7 @@ async def _malformed(request: Request, error: Exception) -> Response:
 
 
 def wrong(found: Mapping[str, Any]) -> str:
-    """What is wrong with a parameter, or with a field of the body."""
+    """The error in a parameter, or in a field of the body."""
     place, *names = (str(part) for part in found["loc"])
     name = ".".join(names)[:NAME_SHOWN_MAX] or f"the {place}"
     if found["type"] == "extra_forbidden":
@@ -149,7 +149,7 @@ class Failures:
         self._app, self._view = app, view
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on. What fails after the answer began can only be broken off."""
+        """Passes a request on. An answer that fails after its beginning can only be broken off."""
         began = False
 
         async def watch(message: Message) -> None:

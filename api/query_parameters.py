@@ -1,4 +1,4 @@
-"""What may be asked: the parameters of each list, how they are written, and what they mean to the store.
+"""Questions to the API: the parameters of each list, how they are written, and what they mean to the store.
 
 A parameter that does not exist is refused, since a filter with a slip of the pen must not give everything; so is one that is given twice.
 """
@@ -80,7 +80,7 @@ def _columns(asked: Paged) -> dict[str, Any]:
 
 
 def as_query(asked: Paged, without: Collection[str] = ()) -> dict[str, str]:
-    """What was asked, as it is written in an address."""
+    """The parameters of a request, as they are written in an address."""
     given = asked.model_dump(mode="json", exclude_none=True, exclude=set(without), exclude_defaults=True)
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
 

@@ -1,4 +1,4 @@
-"""What pages show of the store beyond how everything stands. Asked now and then, however many look."""
+"""The content of the store that pages show beyond the current status. Asked now and then, however many look."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def bins_of(archive: Archive, instance: InstanceKey, span: ChartSpan) -> tuple[B
 
 
 def slices_of(archive: Archive, objective: Objective, span: ChartSpan) -> Mapping[str, Mapping[float, SliCounts]]:
-    """What the charts of an objective are made of: target by target its slices, by when they began. Raises what the store raises."""
+    """The slices of an objective for its charts: target by target, by the time of their beginning. Raises what the store raises."""
     length_s = span.reach.slice_s
     return OverTime(archive.queries.database).counts(objective, begin_of(span.since, length_s), span.now, length_s)
 

@@ -53,7 +53,7 @@ async def run_alone(file: ConfigurationFile, environ: Mapping[str, str], version
 
 
 class Alone:
-    """What the API knows of a service that it is not: nothing but whether the store answers, which is asked every few seconds."""
+    """The view of an API without a prober: only whether the store answers, which is asked every few seconds."""
 
     def __init__(self, config: Config, database: Database, version: str) -> None:
         self._config = config
@@ -102,7 +102,7 @@ class Alone:
         raise KeyError(instance)
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:
-        """What a scrape gets."""
+        """The answer to a scrape."""
         return await self._scrapes.page(accept)
 
     def is_stored(self) -> bool:

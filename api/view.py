@@ -1,4 +1,4 @@
-"""What the API needs to know of the service: everything that is asked over HTTP is asked here."""
+"""The service as the API needs it: everything that is asked over HTTP is asked here."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class View(Protocol):
         ...
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:
-        """What a scrape with this Accept header gets: content type and body. Written beside the loop, at most once a second."""
+        """The answer to a scrape with this Accept header: content type and body. Written beside the loop, at most once a second."""
         ...
 
     def is_stored(self) -> bool:
@@ -116,7 +116,7 @@ class Archive:
 
     @classmethod
     def of(cls, config: Config, queries: StatusQueries) -> Archive:
-        """What a configuration says there is. Raises HistoryError for a place where no reports can be."""
+        """The archive that a configuration names. Raises HistoryError for a place where no reports can be."""
         location = config.history.reports
         reports = None if location is None else ReportReader(str(location))
         return cls(queries, config.objectives, reports, comparisons_of(config), detectable_on(config))

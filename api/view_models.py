@@ -1,4 +1,4 @@
-"""What each page shows of the store and of the reports. Questions to them block: ask from a thread."""
+"""The content of each page, from the store and the reports. Questions to them block: ask from a thread."""
 
 from __future__ import annotations
 

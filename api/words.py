@@ -73,7 +73,7 @@ def share(ratio: float) -> str:
 
 
 def amount(value: float) -> str:
-    """What is neither a count nor a share, with two significant digits, or more before the point: `0.099`, `17`, `1,250`."""
+    """A value that is neither a count nor a share, with two significant digits, or more before the point: `0.099`, `17`, `1,250`."""
     digits = max(0, 1 - floor(log10(abs(value)))) if value else 0
     return _without_zeros(f"{value:,.{digits}f}")
 

@@ -55,7 +55,7 @@ _SOFT_MAXIMA: Final = {SHARE: 0.01, COUNT: 5.0, PER_SECOND: 0.1, SECONDS: 0.01}
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a panel says about itself. `runbooks` are the alerts that tell what to do when it looks bad."""
+    """The title and description of a panel. `runbooks` are the alerts whose runbooks say what to do when it looks bad."""
 
     title: str
     description: str
@@ -304,7 +304,7 @@ def _column(column: TableColumn) -> dict[str, Any]:
 
 
 def _override(panel: timeseries.Panel | table.Panel, properties: Properties) -> None:
-    """What is different for the series or columns of these names."""
+    """Override the properties of the series or columns with these names."""
     for name, changes in properties.items():
         panel.override_by_name(name, [models.DynamicConfigValue(id_val=key, value=value) for key, value in changes.items()])
 

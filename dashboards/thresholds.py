@@ -37,7 +37,7 @@ def red_below(limit: float) -> Steps:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What the objectives allow. Of several about one indicator the strictest counts."""
+    """The limits of the objectives. Of several about one indicator the strictest counts."""
 
     objectives: tuple[Objective, ...]
 

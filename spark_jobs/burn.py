@@ -6,8 +6,8 @@ a few rows per objective and target, or a row per minute of the days that alerts
 Alerts are evaluated at the end of every minute of the day, as a rule that is evaluated once a minute would be.
 
 *Spenders* are the bad things of a day by key, subscription, probe, vantage and region, the largest shares first. Messages, redeliveries
-and waits have a key. What the checks of a run call bad takes its keys from the findings that made it bad; the key is null where no
-finding of the history names one.
+and waits have a key. A thing that the checks of a run count as bad has the key of the finding that made it
+bad; the key is null where no finding of the history names one.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def breaches_of(findings: DataFrame, objectives: Iterable[Objective]) -> DataFra
 
 
 def _with_keys(bad: DataFrame, breaches: DataFrame) -> DataFrame:
-    """What has no key is divided among the keys of the run's findings as far as they go."""
+    """Bad things without a key are divided among the keys of the run's findings as far as they go."""
     found = breaches.select("objective", "run", sf.col("key").alias("found"), "count")
     without = bad.where(sf.col("key").isNull()).drop("key").join(found, ["objective", "run"], "left")
     same = Window.partitionBy("objective", "run", "subscription").orderBy(sf.desc("count"), "found")

@@ -25,7 +25,7 @@ _DAY: Final = timedelta(days=1)
 
 
 class DayMessages:
-    """The messages of a day and of the day before it, as in `MESSAGES`. What has to be derived is, when this is made.
+    """The messages of a day and of the day before it, as in `MESSAGES`. Missing rows are derived when this is made.
 
     runs   rows of `Tables.runs` of all runs that went on in these days.
     """

@@ -102,7 +102,7 @@ _HOURS: Final = range(24)
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a report rests on: the number of files, and a text that changes with their names."""
+    """The inputs of a report: the number of files, and a text that changes with their names."""
 
     files: int = 0
     digest: str = ""
@@ -143,7 +143,7 @@ class History:
         return found
 
     def inputs(self, folders: Iterable[str], *settings: str) -> Inputs:
-        """What these folders hold, together with the settings under which it is looked at."""
+        """The files of these folders, together with the settings under which they are read."""
         names = sorted(self.files(folders))
         return Inputs(len(names), sha256("\n".join([*settings, *names]).encode()).hexdigest()[:32])
 

@@ -81,7 +81,7 @@ EVIDENT: Final = (
     "subscriber_changes",
     "course",
 )
-"""What is taken over from the evidence; null for a key that was not looked at minute by minute."""
+"""Columns taken over from the evidence; null for a key that was not examined minute by minute."""
 
 
 ADVICE: Final[Mapping[HotKeyClass, str]] = {
@@ -106,7 +106,7 @@ ADVICE_OBSERVED: Final[Mapping[HotKeyClass, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """What a key is. `reasons` has every class that holds, the most urgent first.
+    """The classification of a key. `reasons` has every class that holds, the most urgent first.
 
     score   0 to 1 and more: how near the limit, which part of what is published is not consumed or stands still, which share.
     """
@@ -117,7 +117,7 @@ class Heat:
 
 
 def heat_of(row: Row, share: float, keys: int) -> Heat | None:
-    """What the evidence on a key says; None if it is not hot.
+    """The classification that the evidence gives a key; None if it is not hot.
 
     row     as in `spark_jobs.key_minutes.EVIDENCE`. share: its part of the messages of its topic, which has so many `keys`.
     """

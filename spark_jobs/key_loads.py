@@ -1,4 +1,4 @@
-"""What each key of a day carries, and what each subscription carries, from the table `messages`; and which keys may be hot.
+"""The load of each key and each subscription of a day, from the table `messages`; and the keys that may be hot.
 
 A key belongs to a subscription. In a stream that others publish it belongs to the topic, which stands for the subscription then: each run
 that observes the stream has a subscription of its own, and a message that several runs received counts once. The publish time that the
@@ -54,7 +54,7 @@ def place_hash(subscription: Column | str) -> Column:
 
 
 def lives(messages: DataFrame, runs: DataFrame) -> DataFrame:
-    """What hot keys are classified by, for each message. Times are microseconds since 1970, null if unknown.
+    """The values by which hot keys are classified, for each message. Times are microseconds since 1970, null if unknown.
 
     place, key             whose message it is.
     publishes, confirmed   how often it was published, and confirmed. bytes: of all its publishes.

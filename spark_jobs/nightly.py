@@ -92,6 +92,6 @@ def _is_late(work: Work, day: date) -> bool:
 
 
 def inputs_of(work: Work, day: date) -> Inputs:
-    """What the reports of a day rest on, its own files only."""
+    """The inputs of the reports of a day, its own files only."""
     folders = [folder for table in TABLES.values() for folder in folders_of(table, day, day)]
     return work.history.inputs(folders, objectives_as_json(work.settings.objectives))

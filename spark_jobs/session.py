@@ -1,10 +1,10 @@
 """The Spark session: on this machine, or on the cluster that `spark-submit` names.
 
-On this machine Java 17 or newer is needed; it is looked for in JAVA_HOME and PATH. What Spark says while it works goes to a file, so that
+On this machine Java 17 or newer is needed; it is looked for in JAVA_HOME and PATH. The output of Spark goes to a file, so that
 standard error stays free for what a person has to read.
 
-Java knows how many cores this process may use: those that it may run on, or the limit of its container. What was only requested of
-Kubernetes is no limit: tell Spark by `--master local[N]`.
+Java knows how many cores this process may use: those that it may run on, or the limit of its container. A request to Kubernetes is
+no limit: set `--master local[N]`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Files and folders below one root, on this machine or in a store, through the file systems that Spark itself reads and writes with.
 
-What holds where: on a local disk and on HDFS a rename is one step that happens or does not, of a file as of a folder. In an object store
-(gs://, s3a://) a file appears complete and at once, but a rename is a copy and a deletion, and that of a folder is many of both. Who
-relies on a rename says what is left when it is cut short.
+Guarantees of file systems: on a local disk and on HDFS a rename is one step that happens or does not, of a file as of a folder. In an
+object store (gs://, s3a://) a file appears complete and at once, but a rename is a copy and a deletion, and that of a folder is many of
+both. Code that relies on a rename says what is left when it is cut short.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class JobError(Exception):
 
 
 Failure: TypeAlias = Py4JJavaError
-"""What the virtual machine raises."""
+"""The error of the virtual machine."""
 FAILURES: Final = (Failure, PySparkException)
-"""What computing a frame can raise."""
+"""The errors of computing a frame."""
 
 
 class Storage:
@@ -52,7 +52,7 @@ class Storage:
         return str(self._path(path).toString())
 
     def names(self, folder: str = "", *, of_folders: bool = False) -> list[str]:
-        """What is in a folder, or only its folders, by name; nothing if there is no such folder. Raises JobError if it cannot be read."""
+        """The files of a folder, or only its folders, by name; nothing if there is no such folder. Raises JobError if it cannot be read."""
         try:
             found = self._files.listStatus(self._path(folder))
         except Failure as error:
@@ -92,7 +92,7 @@ class Storage:
         self.sync(target.rpartition("/")[0])
 
     def delete(self, path: str) -> None:
-        """Takes a file away, or a folder with everything in it. What is not there is no error."""
+        """Takes a file away, or a folder with everything in it. A missing file is no error."""
         self._files.delete(self._path(path), True)
 
     def sync(self, path: str) -> None:

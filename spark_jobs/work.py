@@ -1,4 +1,4 @@
-"""What a job is given, and what it leaves: the same for all jobs.
+"""Inputs and outputs of a job: the same for all jobs.
 
 *Objectives*: a JSON file that the service's configuration writes, or else the defaults. The file is a list of objects with
 `name`, `indicator`, `objective` (the share that is to be good), `window_s`, `threshold_s` (null where the indicator needs none), and
@@ -43,7 +43,7 @@ from spark_jobs.tables import Tables
 
 
 NOT_RECORDED: Final = frozenset({Indicator.CONTROL_PLANE_LATENCY, *UNRECORDED})
-"""What the history says nothing about."""
+"""The indicators that the history does not record."""
 
 _KEYS: Final = {"name", "indicator", "objective", "window_s", "threshold_s", "labels"}
 
@@ -176,7 +176,7 @@ class Exit(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """What became of a job: its exit code, and its summary in one line."""
+    """The outcome of a job: its exit code, and its summary in one line."""
 
     exit: Exit
     line: str
@@ -184,7 +184,7 @@ class JobOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What can be asked of the jobs.
+    """The settings of the jobs.
 
     objectives      the objectives that `slo-burn` evaluates.
     keys_max        how many distinct keys are counted one by one; beyond that `hot-keys` uses sketches.
@@ -267,5 +267,5 @@ def start_us(day: date) -> int:
 
 
 def days_until(last: date, count: int) -> list[date]:
-    """So many days up to the last one."""
+    """This number of days, up to the last one."""
     return [last - timedelta(days=number) for number in reversed(range(count))]

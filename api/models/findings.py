@@ -61,7 +61,7 @@ class FailingFindingAnswer(Answer, schema="FailingFinding"):
     found_at: Time
     """When the checker made it."""
     kind: Kind
-    """What was found; docs/findings.md explains every kind and what to do about it."""
+    """The kind of finding; docs/findings.md explains each, and what to do about it."""
     status: Status
     """`violation`: no legal explanation exists. `liveness`: a deadline passed."""
     subscription: Subscription
@@ -161,7 +161,7 @@ class Links(Answer):
     incident: Annotated[Link | None, Field(examples=["/api/v1/incidents/ordering-1f3a9c02-redelivery"])]
     """Its incident, whose exemplar has a proof; null: there is none."""
     key: Annotated[Link, Field(examples=["/api/v1/keys?key=ordering-3"])]
-    """What else was found on its key."""
+    """The other findings on its key."""
 
 
 class FindingDetail(FindingAnswer):

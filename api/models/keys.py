@@ -1,4 +1,4 @@
-"""What was found on a key, and on subscriptions."""
+"""Findings on a key, and on subscriptions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ratio = Annotated[FiniteFloat, Field(examples=[0.12])]
 
 
 class JobReport(Answer):
-    """What a job says about a day in short."""
+    """The summary of a job about a day."""
 
     job: Annotated[str, Field(examples=["hot-keys"])]
     """Its name."""
@@ -36,11 +36,11 @@ class JobReport(Answer):
     rows: Annotated[Mapping[str, int], Field(examples=[{"keys": 3}])]
     """How many rows each of its tables has."""
     numbers: Annotated[Mapping[str, Any], Field(examples=[{"events": 1200000}])]
-    """What else it says in short; differs from job to job."""
+    """The other numbers of the summary; they differ from job to job."""
 
 
 class ReportList(Listed):
-    """What the nightly jobs say about a day."""
+    """The reports of the nightly jobs about a day."""
 
     day: Day | None
     """The day; null: no job has reported on any."""
@@ -85,13 +85,13 @@ class HotKey(Answer):
     reasons: Annotated[tuple[str, ...], Field(examples=[["consumer-bound", "skewed"]])]
     """Every class that holds, the most urgent first."""
     advice: Annotated[str, Field(examples=["Acknowledge faster, or split the key."])]
-    """What to do."""
+    """The recommended change."""
     messages: Count
     """How many messages it carried."""
     share: Ratio
     """Its part of the messages of its topic."""
     evidence: Annotated[Mapping[str, float], Field(examples=[{"peak_messages_per_s": 41.0, "backlog_max": 1200.0}])]
-    """What was measured, by name with its unit; what was not is missing."""
+    """Measurements, by name with the unit; those that were not made are missing."""
     course: tuple[KeyCourseAnswer, ...]
     """The key over the day, half hour by half hour; empty if it was not examined minute by minute."""
 
@@ -225,7 +225,7 @@ class FindingGroupAnswer(Answer, schema="FindingGroup"):
     subscription: Subscription
     """Where."""
     kind: Kind
-    """What was found."""
+    """The kind of finding."""
     status: Status
     """How sure it is."""
     count: Count
@@ -244,11 +244,11 @@ class KeyAnswer(Answer):
     key: Key
     """The key."""
     findings: tuple[FindingGroupAnswer, ...]
-    """What was found on it, by subscription, kind and status."""
+    """Its findings, by subscription, kind and status."""
     report_day: Day | None
     """The day of the newest report on hot keys; null: there is none."""
     hot: tuple[HotKey, ...]
-    """What that report says of the key, by subscription; empty if it was not hot."""
+    """The entries of that report about the key, by subscription; empty if it was not hot."""
 
 
 class SubscriptionAnswer(Answer):
@@ -261,7 +261,7 @@ class SubscriptionAnswer(Answer):
     probe_instances: tuple[InstanceState, ...]
     """Every probe that uses it."""
     findings: tuple[FindingGroupAnswer, ...]
-    """What was found on it, by kind and status."""
+    """Its findings, by kind and status."""
     spread: KeySpread | None
     """How its messages were spread over keys, by the newest report on hot keys; null: that says nothing about it."""
 

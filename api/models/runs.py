@@ -38,7 +38,7 @@ class FindingCountAnswer(Answer, schema="FindingCount"):
     """How many findings of one kind and status a run made."""
 
     kind: Kind
-    """What was found."""
+    """The kind of finding."""
     status: Status
     """How sure it is. Only `violation` and `liveness` fail a run."""
     count: Count
@@ -55,9 +55,9 @@ class LastRunAnswer(RunSummaryAnswer, schema="LastRun"):
     subscription: Subscription
     """Full name of its subscription."""
     findings: tuple[FindingCountAnswer, ...]
-    """What it found, by kind and status."""
+    """Its findings, by kind and status."""
     counters: Counters
-    """What the checker saw and verified."""
+    """The counters of the checker."""
 
 
 class CountsAnswer(Answer, schema="Counts"):
@@ -79,7 +79,7 @@ class DurationsAnswer(Answer, schema="Durations"):
     p50_s: Seconds
     """The median."""
     p99_s: Seconds
-    """What 99 % did not exceed."""
+    """The 99th percentile."""
     max_s: Seconds
     """The longest."""
     histogram: Annotated[tuple[Count, ...], Field(examples=[[0, 0, 0, 12, 150, 38]])]
@@ -96,11 +96,11 @@ class ProberStateAnswer(Answer, schema="ProberState"):
     started_at: Time
     """When it started."""
     clock_offset_s: Seconds
-    """What to add to the time of an event of the run to get seconds since 1970."""
+    """The seconds to add to the time of an event of the run to get seconds since 1970."""
     events: Count
     """How many events were recorded in the run."""
     verified: Count | None
-    """So many of them were verified; null: all."""
+    """The number of verified events; null: all."""
     unverified_because: Annotated[str, Field(examples=["the prober stood still for 2.4 s"])]
     """Why verification ended early; empty if it did not."""
 
@@ -130,19 +130,19 @@ class RunDetail(RunAnswer):
     subscriptions: tuple[Subscription, ...]
     """Full names of all its subscriptions."""
     findings: Annotated[tuple[FindingCountAnswer, ...], Field(validation_alias="counts")]
-    """What it found, by kind and status, also what is not kept one by one."""
+    """Its findings, by kind and status, also those that are not kept one by one."""
     unreachable: bool
     """The target could not be reached when it ended, or had to end."""
     findings_omitted: Count
     """How many findings of it are not kept one by one. Information never is, and is not among them."""
     counters: Counters
-    """What the checker saw and verified."""
+    """The counters of the checker."""
     checks: Mapping[Indicator, CountsAnswer]
-    """What it counted for objectives, by indicator."""
+    """Its counts for objectives, by indicator."""
     durations: Mapping[Indicator, DurationsAnswer]
     """Latencies, and the age of the oldest unacknowledged message as it was once a second; what was not measured is missing."""
     figures: Annotated[Mapping[Figure, float], Field(examples=[{Figure.LATENCY_DURING_HOLD: 0.021}])]
-    """What its probe measured once, by name, which ends with the unit; what could not be measured is missing."""
+    """Single measurements of its probe, by name, which ends with the unit; those that failed are missing."""
     prober: ProberStateAnswer
     """How the prober was when the run ended."""
 

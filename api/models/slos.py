@@ -39,7 +39,7 @@ class Burn(Answer):
     factor: Annotated[FiniteFloat, Field(examples=[14.4])]
     """The alert fires above this burn rate, if its short window (a twelfth of the long one) is above it too and enough was decided."""
     state: AlertState
-    """What the alert says now."""
+    """The state of the alert now."""
 
 
 class SloAnswer(Answer, schema="Slo"):
@@ -50,7 +50,7 @@ class SloAnswer(Answer, schema="Slo"):
     target: Target
     """Name of the target."""
     indicator: Annotated[Indicator, Field(validation_alias=AliasPath("objective", "indicator"))]
-    """What is counted."""
+    """The indicator that it counts."""
     objective: Annotated[FiniteFloat, Field(validation_alias=AliasPath("objective", "target"), examples=[0.9999])]
     """The share of the counted things that is to be good."""
     threshold_s: Annotated[Seconds | None, Field(validation_alias=AliasPath("objective", "threshold_s"))]
@@ -116,7 +116,7 @@ class AlertDay(Answer):
     """State of one alert over the day of the report."""
 
     severity: Annotated[str, Field(examples=["page"])]
-    """What it asks for."""
+    """Its severity."""
     long_s: Seconds
     """Its long window."""
     short_s: Seconds
@@ -136,7 +136,7 @@ class AlertDay(Answer):
 
 
 class SpenderAnswer(Answer, schema="Spender"):
-    """What spent the budget on the day of the report."""
+    """A part of the budget spent on the day of the report."""
 
     by: Annotated[str, Field(examples=["key"])]
     """Key, subscription, probe, vantage or region."""
@@ -167,7 +167,7 @@ class SloTarget(SloAnswer):
     alerts: tuple[AlertDay, ...]
     """States of its alerts over the day of the newest `slo-burn` report."""
     spenders: tuple[SpenderAnswer, ...]
-    """What spent the budget on that day, the largest first."""
+    """The parts of the budget spent on that day, the largest first."""
     detectable: tuple[DetectableAnswer, ...]
     """How rare a fault may be, for an hour, a day and 30 days; empty where the objective measures, or the target is not configured."""
 
@@ -178,9 +178,9 @@ class SloDetail(Answer):
     name: Name
     """Its name."""
     indicator: Indicator
-    """What is counted."""
+    """The indicator that it counts."""
     counted: Annotated[str, Field(examples=["message"])]
-    """What one counted thing is."""
+    """The unit of the counts."""
     bad_if: Annotated[str, Field(examples=["it was first received out of order"])]
     """When a thing is bad."""
     objective: Annotated[FiniteFloat, Field(examples=[0.9999])]

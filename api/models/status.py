@@ -81,7 +81,7 @@ class OwnSubscriptionAnswer(Answer, schema="OwnSubscription"):
     target: Annotated[Target, _reported("target")]
     """The target whose probes it is compared with."""
     late: Late
-    """Who is late. What cannot be read, is missing or too old makes it unknown."""
+    """The late side. A value that cannot be read, is missing or too old makes it unknown."""
     sentence: Annotated[str, Field(examples=["Unknown. Nothing is known of yours: it was not read yet."])]
     """The same in words."""
     late_after_s: Annotated[Seconds, _reported("late_after_s")]
@@ -131,9 +131,9 @@ class StatusAnswer(Answer):
     notices: Annotated[tuple[str, ...], Field(examples=[["test is the prober's embedded server, not Google Cloud Pub/Sub."]])] = ()
     """A sentence about each target that is an embedded server, with the faults that it injects."""
     troubles: Annotated[tuple[str, ...], Field(examples=[["the history cannot be written: no space left on device"]])]
-    """What is wrong with probers or the store; says nothing about a target."""
+    """Problems of probers or the store; they say nothing about a target."""
     probers: tuple[Prober, ...]
-    """Who probes."""
+    """The probers."""
     own_subscriptions: tuple[OwnSubscriptionAnswer, ...]
     """Your own subscriptions; nothing in them counts for the verdict."""
 
@@ -158,7 +158,7 @@ class ReadinessAnswer(Answer, schema="Readiness"):
     ready: bool
     """False: not (yet)."""
     problems: Annotated[tuple[str, ...], Field(examples=[["the scheduler has not started"]])]
-    """What keeps it from that."""
+    """The reasons why it is not ready."""
 
 
 class Health(Answer):

@@ -27,9 +27,9 @@ class ComparedAspectAnswer(Answer, schema="ComparedAspect"):
     standing: Standing
     """How the candidate stands beside the baseline in this."""
     baseline: Measurement | None
-    """What the baseline measured; null: nothing."""
+    """The measurement of the baseline; null: nothing."""
     candidate: Measurement | None
-    """What the candidate measured."""
+    """The measurement of the candidate."""
     difference: Measurement | None
     """The mean difference of pairs, candidate less baseline; null: too few pairs."""
     low: Measurement | None
@@ -62,7 +62,7 @@ class ComparisonAnswer(Answer, schema="Comparison"):
     left_out: Count
     """Pairs of runs of which an internal error of the prober ended one."""
     aspects: tuple[ComparedAspectAnswer, ...]
-    """What was compared."""
+    """The compared aspects."""
 
 
 class ComparisonList(Answer):

@@ -42,9 +42,9 @@ class AcknowledgementAnswer(Answer, schema="Acknowledgement"):
     at: Time
     """Since then."""
     by: Annotated[str, Field(examples=["ada"])]
-    """Who, in their own words."""
+    """The name of the person who acknowledged it."""
     note: Annotated[str, Field(examples=["known to the service's owners"])]
-    """What they say of it."""
+    """The note of that person."""
     until: Time | None
     """When the acknowledgement ends; null: it holds until the incident closes."""
 
@@ -162,9 +162,9 @@ class Acknowledge(Answer):
     model_config = ConfigDict(extra="forbid")
 
     by: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX, pattern=ONE_LINE, examples=["ada"])]
-    """Who; one line."""
+    """The name of the person who acknowledges it; one line."""
     note: Annotated[str, Field(max_length=NOTE_LENGTH_MAX, pattern=ONE_LINE, examples=["known to the service's owners"])] = ""
-    """What is to be known; one line."""
+    """A note for others; one line."""
     until: Annotated[AwareDatetime | None, Field(examples=["2026-03-01T18:00:00Z"])] = None
     """From then on it counts as unknown again; without it, it holds until the incident closes. A time that has passed takes it back."""
 

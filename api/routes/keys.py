@@ -1,4 +1,4 @@
-"""What was found on a key, and on each subscription."""
+"""Findings on a key, and on each subscription."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ KeyName = Annotated[
 
 @router.get("/keys", response_description="The key.")
 def key_by_parameter(archive: Stored, asked: Annotated[KeyParameters, Query()]) -> KeyAnswer:
-    """What was found on an ordering key, and whether it was hot. For keys that an address cannot hold as they are."""
+    """The findings on an ordering key, and whether it was hot. For keys that an address cannot hold as they are."""
     return _key(archive, asked.key)
 
 
 @router.get("/keys/{key:path}", response_description="The key.")
 def key_by_path(archive: Stored, key: KeyName, _: Annotated[QueryParameters, Query()]) -> KeyAnswer:
-    """What was found on an ordering key, and whether it was hot."""
+    """The findings on an ordering key, and whether it was hot."""
     return _key(archive, key)
 
 

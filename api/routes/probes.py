@@ -66,7 +66,7 @@ class RunOrder(Answer):
 
 
 class Begun(Answer):
-    """What became of the wish for a run at one probe instance."""
+    """The outcome of a request for a run at one probe instance."""
 
     target: Target
     """Name of the target."""
@@ -83,7 +83,7 @@ class Begun(Answer):
 
 
 class RunsBegun(Answer):
-    """What became of the wish for runs."""
+    """The outcome of a request for runs."""
 
     probe: Probe
     """Name of the probe."""

@@ -1,4 +1,4 @@
-"""What the nightly jobs say."""
+"""Reports of the nightly jobs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def hot_keys(archive: Stored, snapshot: Snapshot, asked: Annotated[HotKeyParamet
 
 @router.get("/reports", response_description="The reports.")
 def reports(archive: Stored, asked: Annotated[ReportParameters, Query()]) -> ReportList:
-    """What each nightly job says about a day, in short."""
+    """The summary of each nightly job about a day."""
     return _reports(_reader(archive), asked.date)
 
 

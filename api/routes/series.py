@@ -1,4 +1,4 @@
-"""What the charts of the pages show, as numbers for programs."""
+"""The charts of the pages, as numbers for programs."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Longest(Answer):
     """Of several runs each time the longest; of the age of the oldest message all are the same."""
 
     p50_s: Seconds
-    """What half did not exceed."""
+    """The median."""
     p99_s: Seconds
-    """What 99 % did not exceed."""
+    """The 99th percentile."""
     max_s: Seconds
     """The longest of all."""
 
@@ -50,7 +50,7 @@ class PointAnswer(Answer, schema="Point"):
     known: Annotated[Mapping[Indicator, int], Field(examples=[{"publish_latency": 2}])]
     """How many of them know of it."""
     durations: Mapping[Indicator, Longest]
-    """What those know; what none of them knows is missing."""
+    """The durations that those know; an indicator that none of them knows is missing."""
 
 
 class InstanceSeries(Answer):
@@ -80,7 +80,7 @@ class ProbeSeries(Answer):
 
 
 class SliceAnswer(Answer, schema="Slice"):
-    """What was counted in a stretch of time."""
+    """The counts of a stretch of time."""
 
     at: Time
     """When it began."""
@@ -93,7 +93,7 @@ class SliceAnswer(Answer, schema="Slice"):
 
 
 class TargetSeries(Answer):
-    """What was counted on one target."""
+    """The counts of one target."""
 
     target: Target
     """Name of the target."""
@@ -102,7 +102,7 @@ class TargetSeries(Answer):
 
 
 class SloSeries(Answer):
-    """What was counted for an objective, over time."""
+    """The counts of an objective, over time."""
 
     name: Name
     """Name of the objective."""
@@ -133,7 +133,7 @@ def probe_series(
 
 @router.get("/slos/{name}/series", tags=["objectives"], response_description="The counts.")
 def slo_series(archive: Stored, snapshot: StoredSnapshot, name: SloName, asked: Annotated[ChartParameters, Query()]) -> SloSeries:
-    """What was good, bad and undecided on each target, over time."""
+    """The good, bad and undecided counts of each target, over time."""
     return _of_objective(archive, objective_of(archive, name), asked.span(snapshot))
 
 

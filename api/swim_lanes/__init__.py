@@ -37,7 +37,7 @@ class NoDiagram(Exception):
 
 
 class DrawnEvidence(NamedTuple):
-    """What the evidence of a finding shows: its events by the lines of the trace, which the finding names as its witnesses."""
+    """The evidence of a finding as it is drawn: its events by the lines of the trace, which the finding names as its witnesses."""
 
     history: list[Numbered]
     finding: Finding
@@ -59,7 +59,7 @@ def swim_lanes(record: FindingRecord, *, standalone: bool = True, sheet: Sheet =
 
 
 def read_evidence(record: FindingRecord) -> DrawnEvidence:
-    """What there is to draw, at least one event. Raises `NoDiagram` if there is no evidence, or one that cannot be read or is empty."""
+    """The evidence to draw, at least one event. Raises `NoDiagram` if there is no evidence, or one that cannot be read or is empty."""
     evidence = record.evidence
     if evidence is None:
         raise NoDiagram(record.unproven_because or "it was kept without evidence")

@@ -1,4 +1,4 @@
-"""What a diagram shows, in one sentence: what should have happened, and what did. One template per kind of finding."""
+"""The caption of a diagram, in one sentence: what should have happened, and what did. One template per kind of finding."""
 
 from __future__ import annotations
 

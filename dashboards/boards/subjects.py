@@ -1,4 +1,4 @@
-"""What several dashboards show in the same way: kinds of durations, kinds of checks, and how much of what was due was verified."""
+"""Common parts of several dashboards: kinds of durations, kinds of checks, and the share of due runs with a verdict."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class Figure(StrEnum):
     SCALE_ALL_KEYS = ("scale_all_keys_messages_per_second", "The same with all keys and subscribers.")
     SCALE_PARALLELISM = (
         "scale_parallelism_ratio",
-        "What a consumer got done with few keys over what it did with one, for each key; close to 1 if only keys bound it.",
+        "Throughput of a consumer with few keys over that with one key, for each key; close to 1 if only keys bound it.",
     )
     PUSH_KEPT_UP = (
         "push_kept_up_messages_per_second",

@@ -66,6 +66,12 @@ RECORDED: Final = ("tests/vectors/", "tests/compat/", "docs/images/", "api/pages
 
 PACKAGES: Final = (*tree.PACKAGES, "dashboards", "benchmarks")
 
+SUBJECTS: Final = re.compile(r"(What|Who|Whoever|Nobody|Somebody|Such(?! as)|So many)\b[^?]*")
+"""Sentences without a noun as their subject; questions are fine."""
+
+WITH_SUBJECTS: Final = ("api", "dashboards", "spark_jobs")
+"""Packages of which each sentence of a docstring has a noun as its subject, as have the documents."""
+
 MESSAGES: Final = (".yaml", ".tpl", ".txt", ".toml")
 """Suffixes of files outside of tests that hold messages to users: rules, the chart, settings of tools."""
 
@@ -93,6 +99,22 @@ def names(text: str) -> Iterator[str]:
 def words(name: str) -> list[str]:
     """The words of an identifier or file name, in lower case."""
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+
+
+def docstrings(text: str) -> Iterator[str]:
+    """Every string of a module that stands alone as a statement."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value.value
+
+
+def without_subject(text: str) -> Iterator[str]:
+    """The sentences that begin with a pronoun in place of a noun; headings, and words in italics or as code, are left out."""
+    plain = re.sub(r"`[^`]*`|\*[^*\n]+\*|^#.*$", "code", text, flags=re.MULTILINE)
+    for paragraph in re.split(r"\n\s*\n|\n\s*[*|-] |\|", plain):
+        for sentence in re.split(r"(?<=[.!?])\s+", " ".join(paragraph.split())):
+            if SUBJECTS.fullmatch(sentence):
+                yield sentence
 
 
 def prose() -> Iterator[tuple[Path, str]]:
@@ -136,6 +158,12 @@ def test_names_use_the_words_of_the_field() -> None:
     )
 
 
+def test_sentences_have_a_noun_as_their_subject() -> None:
+    found = [(path, docstrings(text)) for path, text in tree.sources(*WITH_SUBJECTS)]
+    found += [(path, iter([text])) for path, text in prose() if path.suffix == ".md"]
+    tree.expect_none(f"{path}: {sentence}" for path, texts in found for text in texts for sentence in without_subject(text))
+
+
 def test_a_banned_word_is_found() -> None:
     (complaint,) = complaints(Path("docs/a.md"), "The probe is told\nthat a message is pending.")
     assert complaint == "docs/a.md: “told”, better reported, recorded: The probe is told"
@@ -152,3 +180,8 @@ def test_a_banned_word_is_found_in_messages_and_names() -> None:
         "prober/a.py: `run_told`, better reported, recorded, notified",
     ]
     assert words("HTTPServer_told2") == ["http", "server", "told"]
+
+
+def test_a_sentence_without_a_noun_as_its_subject_is_found() -> None:
+    text = "# What it is\n\nIt runs. What it finds\nis reported. What for? *What to do* helps.\n* Nobody looks.\n\n| Such rows | So many |"
+    assert list(without_subject(text)) == ["What it finds is reported.", "Nobody looks.", "Such rows", "So many"]
