@@ -1,7 +1,7 @@
 """Grafana dashboards made from the metric families and the objectives, so that panels and metrics cannot drift.
 
-`python -m dashboards` writes `*.json` of this folder, which are what users import. The package is needed for that only: it is not part
-of the wheel, and the service imports nothing of it.
+`python -m dashboards` writes the files `*.json` of this folder, which users import. The package only serves this purpose: it is not part of
+the wheel, and the service does not import it.
 """
 
 import warnings

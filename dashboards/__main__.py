@@ -1,4 +1,4 @@
-"""`python -m dashboards`: write the dashboards, or say which are out of date."""
+"""`python -m dashboards`: write the dashboards, or report the files that are out of date."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from prober.errors import ConfigError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 if all is as it should be, 1 if `--check` found a file out of date, 2 for a configuration that cannot be used."""
+    """Write or check the files. Return 0 on success, 1 if `--check` found a file out of date, 2 for an invalid configuration."""
     chosen = _parser().parse_args(arguments)
     try:
         objectives = load(chosen.config, os.environ if chosen.config else {}).objectives

@@ -1,7 +1,7 @@
-"""A dashboard: rows of panels, put in their places, with variables, links and annotations; and its JSON.
+"""A dashboard and its JSON: rows of panels with positions, variables, links and annotations.
 
-The JSON is valid against the schemas of Grafana 10.4, 11.6 and 12.4: schema version 39, panel types and fields that Grafana 10 knows.
-Numbers of panels come from their titles, so that links to a panel and differences between versions survive what is added before it.
+The JSON is valid against the schemas of Grafana 10.4, 11.6 and 12.4: schema version 39, with panel types and fields that Grafana 10 knows.
+The ids of panels follow from their titles, so that links to a panel stay valid, and diffs stay small, when panels are added before it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class PanelRow:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A dashboard. `by` are the labels that its panels can be broken down by, the first one at the beginning."""
+    """A dashboard. `by`: labels by which its panels can be broken down, the default first."""
 
     uid: str
     title: str
@@ -91,9 +91,9 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class LinkTargets:
-    """Where links lead to: the folder with a runbook per alert, and the status page.
+    """Addresses of links: the folder with a runbook per alert, and the status page.
 
-    None: the import of the dashboard asks for it.
+    None: Grafana asks for the address at the import of the dashboard.
     """
 
     runbooks: str | None = None
@@ -110,7 +110,7 @@ class LinkTargets:
 
 
 def dashboard_json(board: Board, places: LinkTargets) -> str:
-    """The dashboard as Grafana imports it. The same input gives the same text."""
+    """Return the dashboard as JSON for Grafana's import. The same input returns the same text."""
     return json.dumps(_model(board, places), indent=2, sort_keys=True) + "\n"
 
 
@@ -149,7 +149,7 @@ def _uses(text: str) -> Callable[[str], bool]:
 
 
 def _placed(rows: Iterable[PanelRow]) -> Iterator[models.Panel | models.RowPanel]:
-    """Rows and panels from left to right and top to bottom. Raises ValueError when two panels would get the same number."""
+    """Yield rows and panels from left to right and top to bottom. Raises ValueError if two panels get the same id."""
     top, numbers = 0, set[int]()
     for row in rows:
         yield models.RowPanel(
@@ -236,7 +236,7 @@ def _plain(built: object) -> Any:
 
 
 def _portable(node: Any, inside: str = "") -> Any:
-    """Without the fields that Grafana 10 does not know, and without directions of a repetition that there is none of."""
+    """Return a node without the fields that Grafana 10 does not know, and without directions of missing repetitions."""
     if isinstance(node, list):
         return [_portable(one, inside) for one in node]
     if not isinstance(node, dict):
@@ -249,7 +249,7 @@ def _portable(node: Any, inside: str = "") -> Any:
 
 
 def variables(used: Callable[[str], bool], by: Iterable[str], pages: Iterable[tuple[str, str]]) -> Iterable[Variable]:
-    """The variables that are used, in their order: the data source, what narrows, how to break down, where pages are."""
+    """Yield the used variables in their order: data source, filters, breakdown, addresses of pages."""
     yield builders.DatasourceVariable("datasource").label("Data source").type("prometheus")
     labels = [label for label in (*NARROWED, *PROCESS) if used(label)]
     for label in (one for one in labels if one not in PROCESS):
@@ -266,7 +266,7 @@ def variables(used: Callable[[str], bool], by: Iterable[str], pages: Iterable[tu
 
 
 def _narrowing(label: str, labels: list[str]) -> builders.QueryVariable:
-    """Any number of a label's values; those on the left narrow those on the right."""
+    """Return a filter for any number of values of a label; filters on the left restrict those on the right."""
     family = _SOURCES[label]
     left = [other for other in labels[: labels.index(label)] if other in family.labels]
     matchers = ",".join(f'{other}=~"${other}"' for other in left)

@@ -57,7 +57,7 @@ class Readers:
 
 
 def readers() -> Mapping[Family, Readers]:
-    """The readers of each family, by the default objectives."""
+    """Return the readers of each family, for the default objectives."""
     objectives = load(None, {}).objectives
     found = {family: Readers() for family in FAMILIES}
     for groups in groups_by_file(objectives, Options()).values():
@@ -79,7 +79,7 @@ def _read_by(text: str) -> Iterator[Family]:
 
 
 def metrics_page() -> str:
-    """The page."""
+    """Return the text of the page."""
     figures = {family.name: family for family in FIGURES.values()}
     general = (_row(family, by) for family, by in readers().items() if family.name not in figures)
     return "".join([HEAD, *general, MEASUREMENTS, *_rows_of_measurements(figures)])

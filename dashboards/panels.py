@@ -64,7 +64,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel that has not got its place yet."""
+    """A panel without a position."""
 
     words: Words
     builder: Builder
@@ -74,7 +74,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column of a table: one value per row. Counts are whole, although Prometheus extrapolates them."""
+    """A column of a table: one value per row. Counts are rounded, since Prometheus extrapolates them."""
 
     name: str
     expr: str
@@ -85,7 +85,7 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How values are drawn: bars are stacked, and limits are dashed lines."""
+    """Appearance of values: bars are stacked, and limits are dashed lines."""
 
     unit: str
     steps: Steps = NO_VERDICT
@@ -97,7 +97,7 @@ class Look:
 
 
 def graph_panel(words: Words, look: Look, *asked: Query, address: str = "") -> Panel:
-    """Values over time. Gaps stay gaps. A click on a value leads to `address`."""
+    """Return a panel of values over time. Gaps stay gaps. A click on a value opens `address`."""
     panel = (
         timeseries.Panel()
         .unit(look.unit)
@@ -128,7 +128,10 @@ def graph_panel(words: Words, look: Look, *asked: Query, address: str = "") -> P
 
 
 def stat_panel(words: Words, look: Look, asked: Query, none: str = NOT_KNOWN, address: str = "") -> Panel:
-    """One number that leads to `address`, or a word where there is none. Counts are whole, although Prometheus extrapolates them."""
+    """Return a panel of one number that links to `address`; `none` is its text without a value.
+
+    Counts are rounded, since Prometheus extrapolates them.
+    """
     panel = (
         stat.Panel()
         .unit(look.unit)
@@ -149,7 +152,7 @@ def stat_panel(words: Words, look: Look, asked: Query, none: str = NOT_KNOWN, ad
 
 
 def heatmap_panel(words: Words, look: Look, asked: Query) -> Panel:
-    """How durations are distributed, over time: the buckets of a histogram."""
+    """Return a panel of the distribution of durations over time: the buckets of a histogram."""
     panel = (
         heatmap.Panel()
         .calculate(False)
@@ -163,7 +166,7 @@ def heatmap_panel(words: Words, look: Look, asked: Query) -> Panel:
 
 
 def state_timeline_panel(words: Words, look: Look, names: Mapping[int, tuple[str, str]], asked: Query) -> Panel:
-    """States over time, one line per series: `names` gives the word and the colour of each value."""
+    """Return a panel of states over time, one line per series: `names` maps values to words and colours."""
     mapping = models.ValueMap(
         options={
             str(value): models.ValueMappingResult(text=word, color=colour, index=place)
@@ -189,9 +192,9 @@ def state_timeline_panel(words: Words, look: Look, names: Mapping[int, tuple[str
 def table_panel(
     words: Words, look: Look, labels: Mapping[str, str], columns: Iterable[TableColumn], address: str = "", sort: str = ""
 ) -> Panel:
-    """A table: one row per combination of labels (label: heading), one value per column; the first label's cells lead to `address`.
+    """Return a table: one row per combination of labels (label: heading), one value per column.
 
-    Rows are sorted by the column `sort`, upwards, if it is given.
+    The cells of the first label link to `address`. Rows are sorted by the column `sort`, ascending, if it is given.
     """
     listed = tuple(columns)
     panel = (
@@ -215,7 +218,7 @@ def table_panel(
 
 
 def text_panel(words: Words, markdown: str, width: int = 24, height: int = 3) -> Panel:
-    """A few sentences."""
+    """Return a panel of a few sentences."""
     return _panel(words, text.Panel().mode(texts.TextMode.MARKDOWN).content(markdown), width, height, ())
 
 
@@ -264,7 +267,7 @@ def _thresholds(steps: Steps) -> parts.ThresholdsConfig:
 
 
 def _soft_maximum(look: Look) -> float:
-    """How far the axis reaches at least: otherwise Grafana draws nothing but zeros from 0 to 100, shares to 10,000 %."""
+    """Return the minimum upper end of the axis. Without it Grafana shows zeros on an axis up to 100, shares up to 10,000 %."""
     thresholds = [value for value, _ in look.steps if value is not None]
     return 2 * max(thresholds) if thresholds and look.unit == SHARE else _SOFT_MAXIMA.get(look.unit, 1.0)
 
@@ -279,14 +282,14 @@ def _legend() -> common.VizLegendOptions:
 
 
 def _unknown(word: str) -> models.SpecialValueMap:
-    """Nothing is drawn in grey: without this it would have the colour of 0."""
+    """Return the mapping of missing values to a grey word; without it they have the colour of 0."""
     result = models.ValueMappingResult(text=word, color=UNKNOWN, index=0)
     nothing = models.DashboardSpecialValueMapOptions(match=models.SpecialValueMatch.NULL_AND_NAN, result=result)
     return models.SpecialValueMap(options=nothing)
 
 
 def _colours(asked: Iterable[Query]) -> Properties:
-    """Fixed colours for series whose names mean something, where a query breaks down by such a label or is named so."""
+    """Return fixed colours for series with meaningful names, if a query breaks down by their label or has their name."""
     if not any(query.legend in _MEANINGS or query.legend.startswith("{{") for query in asked):
         return {}
     return {name: {"color": {"mode": "fixed", "fixedColor": colour}} for name, colour in _MEANINGS.items()}
@@ -310,7 +313,10 @@ def _override(panel: timeseries.Panel | table.Panel, properties: Properties) -> 
 
 
 def _joined(labels: Mapping[str, str], columns: tuple[TableColumn, ...]) -> list[models.DataTransformerConfig]:
-    """One table of all answers: rows with the same labels together, columns with their headings, without times."""
+    """Return the transformations to one table of all results.
+
+    Rows with the same labels are merged, columns get their headings, times are removed.
+    """
     values = {f"Value #{chr(ord('A') + place)}" if len(columns) > 1 else "Value": one.name for place, one in enumerate(columns)}
     order = {name: place for place, name in enumerate([*labels, *values])}
     organized = {"excludeByName": {"Time": True}, "indexByName": order, "renameByName": dict(labels) | values}

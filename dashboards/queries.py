@@ -1,6 +1,6 @@
-"""Queries of panels: what the variables of a dashboard let through.
+"""Queries of panels, restricted by the variables of a dashboard.
 
-Every selector of a family is narrowed by each of its labels that has a variable, by the vantage, which is also the end of the names of
+Every selector of a family is restricted by each of its labels that has a variable, by the vantage, which is also the end of the names of
 topics and subscriptions, and by the scrape's own labels `job` and `instance` (a task).
 """
 
@@ -35,10 +35,10 @@ FIRING_SINCE: Final = "ALERTS_FOR_STATE"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One query of a panel. `legend` names its series; empty lets Grafana show the labels that differ.
+    """One query of a panel. `legend` names its series; empty: Grafana shows the labels that differ.
 
     instant    one value at the end of the time range.
-    exemplars  whether single measurements, with their run and trace, are shown too.
+    exemplars  whether to show single measurements, with their run and trace, too.
     """
 
     expr: str
@@ -51,19 +51,22 @@ _SCRAPE: Final = tuple(f'{label}=~"${label}"' for label in PROCESS)
 
 
 def select(family: Family, suffix: str = "", /, **labels: Matcher) -> str:
-    """The series of a family that the variables let through, of these label values. ValueError as of `promql.series`."""
+    """Return the selector of a family with these label values and the variables. ValueError as of `promql.series`."""
     variables = (f'{label}=~"${label}"' for label in family.labels if label in NARROWED and label not in labels)
     vantages = (f'{label}=~".*$vantage"' for label in family.labels if label in ENDS_WITH_VANTAGE)
     return series(family, suffix, *_SCRAPE, *variables, *vantages, **labels)
 
 
 def scraped(metric: str) -> str:
-    """A series that Prometheus makes of each scrape of a prober: of those jobs only that had probers in the time range, also dead ones."""
+    """Return the selector of a series that Prometheus adds to each scrape of a prober.
+
+    It contains only jobs that had probers in the time range, including dead ones.
+    """
     return f"({selector(metric, PROCESS, *_SCRAPE)} and on (job) last_over_time({select(families.BUILD)}[{RANGE}]))"
 
 
 def recorded_series(name: str) -> str:
-    """A series that the recording rules of `alerts/` make for each objective and target.
+    """Return the selector of a series that the recording rules of `alerts/` compute for each objective and target.
 
     It has the job only where the Helm chart limited the rules to a release.
     """
@@ -72,45 +75,48 @@ def recorded_series(name: str) -> str:
 
 
 def firing(metric: str, **labels: Matcher) -> str:
-    """A series that Prometheus makes of each of our alerts. Those about the prober itself have no target, and are always shown."""
+    """Return the selector of a series that Prometheus adds for each of our alerts.
+
+    Alerts about the prober itself have no target, and are always shown.
+    """
     ours = ('alertname=~"Pubsub.+"', 'severity!="none"', 'job=~"($job)(-api)?|"')
     narrowed = (f'{label}=~"${label}|"' for label in ("environment", "region", "target"))
     return selector(metric, (*TARGET, "alertstate"), *ours, *narrowed, **labels)
 
 
 def rate(selected: str) -> str:
-    """Per second, over a window that fits the resolution."""
+    """Return the rate per second, over a window that fits the resolution."""
     return promql.rate(selected, RATE_WINDOW)
 
 
 def increase(selected: str, window: str = RATE_WINDOW) -> str:
-    """How much a counter grew."""
+    """Return the increase of a counter."""
     return promql.increase(selected, window)
 
 
 def rate_of(family: Family, by: str = "", **labels: Matcher) -> str:
-    """How much the counters of a family grew a second, added up."""
+    """Return the summed rate per second of the counters of a family."""
     return aggregate(rate(select(family, **labels)), by)
 
 
 def increase_of(family: Family, by: str = "", window: str = RATE_WINDOW, **labels: Matcher) -> str:
-    """How much the counters of a family grew within a window, added up."""
+    """Return the summed increase of the counters of a family within a window."""
     return aggregate(increase(select(family, **labels), window), by)
 
 
 def quantile(at: float, histogram: Family, by: str = "") -> str:
-    """A quantile of the durations, estimated from the buckets."""
+    """Return a quantile of the durations, estimated from the buckets."""
     buckets = rate(select(histogram, "_bucket"))
     return f"histogram_quantile({at:g}, {aggregate(buckets, ['le', *([by] if by else [])])})"
 
 
 def slower_share(histogram: Family, threshold_s: float, by: str = "") -> str:
-    """The share of durations above a threshold, which must be a bound of the histogram. Exact, not estimated."""
+    """Return the share of durations above a threshold, which must be a bound of the histogram. Exact, not estimated."""
     fast = aggregate(rate(select(histogram, "_bucket", le=bound(threshold_s))), by)
     whole = aggregate(rate(select(histogram, "_count")), by)
     return f"1 - {ratio(fast, whole)}"
 
 
 def vantage_of(expr: str) -> str:
-    """With the vantage as a label: it is the end of a subscription's name."""
+    """Return a query with the vantage as a label, taken from the end of a subscription's name."""
     return f'label_replace({expr}, "vantage", "$1", "subscription", ".*-({"|".join(Vantage)})")'

@@ -1,4 +1,4 @@
-"""From when on a panel turns red: taken from the objectives and the alerts, never written down twice."""
+"""Thresholds at which a panel turns red, all derived from the objectives and the alerts."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ BUDGET_LEFT: Final[Steps] = ((None, BAD), (0.0, GOOD))
 
 
 def red_above(limit: float) -> Steps:
-    """For an alert about values above a limit."""
+    """Return the steps for an alert about values above a limit."""
     return ((None, GOOD), (limit, BAD))
 
 
 def red_below(limit: float) -> Steps:
-    """For an alert about values below a limit."""
+    """Return the steps for an alert about values below a limit."""
     return ((None, BAD), (limit, GOOD))
 
 
@@ -43,35 +43,35 @@ class Thresholds:
 
     @classmethod
     def of(cls, objectives: Iterable[Objective]) -> Thresholds:
-        """Those of a configuration."""
+        """Return the limits for the objectives of a configuration."""
         return cls(tuple(objectives))
 
     def bad_share(self, indicator: Indicator) -> Steps:
-        """Red where more than the error budget is bad; without an objective there is no verdict."""
+        """Return steps that turn red above the error budget; without an objective there is no verdict."""
         budgets = [one.budget for one in self.objectives if one.indicator is indicator]
         return red_above(min(budgets)) if budgets else NO_VERDICT
 
     def good_share(self, indicator: Indicator) -> Steps:
-        """The other way round: red below the objective."""
+        """Return steps that turn red below the objective."""
         targets = [one.target for one in self.objectives if one.indicator is indicator]
         return red_below(max(targets)) if targets else NO_VERDICT
 
     def duration(self, indicator: Indicator) -> Steps:
-        """Red from the objective's threshold on, in seconds."""
+        """Return steps that turn red at the objective's threshold, in seconds."""
         threshold_s = self.threshold_s(indicator)
         return red_above(threshold_s) if threshold_s is not None else NO_VERDICT
 
     def age(self) -> Steps:
-        """Red from the age on at which the alert about old messages fires."""
+        """Return steps that turn red at the age at which the alert about old messages fires."""
         return red_above(old_s(self.objectives))
 
     def threshold_s(self, indicator: Indicator) -> float | None:
-        """The threshold of the strictest objective, None without one."""
+        """Return the threshold of the strictest objective in seconds, None without an objective."""
         thresholds = [one.threshold_s for one in self.objectives if one.indicator is indicator and one.threshold_s is not None]
         return min(thresholds, default=None)
 
     def burn(self, window_s: float) -> Steps:
-        """From the burn rate of a long window on at which the first of the objectives' alerts can fire: red if it pages, else orange."""
+        """Return steps at the burn rate of a long window at which an objective's first alert can fire: red for a page, else orange."""
         fire = [
             (alert.factor(one), BAD if alert.severity is Urgency.PAGE else WARNING)
             for alert in POLICY

@@ -1,4 +1,4 @@
-"""All dashboards, made from objectives: each module has the board, or the two boards, of one question."""
+"""All dashboards, made from objectives: each module contains the dashboard, or the two dashboards, of one subject."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ UID_PREFIX: Final = "okp-"
 
 
 def boards(objectives: Iterable[Objective]) -> tuple[Board, ...]:
-    """Every dashboard."""
+    """Return all dashboards."""
     thresholds = Thresholds.of(objectives)
     return tuple(board(thresholds) for board in BOARDS)
 
 
 def files(objectives: Iterable[Objective], places: LinkTargets) -> dict[str, str]:
-    """Every dashboard's file: name to content. The same input gives the same text."""
+    """Return the files of all dashboards: name to content. The same input returns the same text."""
     return {f"{board.uid.removeprefix(UID_PREFIX)}.json": dashboard_json(board, places) for board in boards(objectives)}

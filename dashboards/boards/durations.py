@@ -1,5 +1,5 @@
-"""How long things take: two boards, of latency (how it is distributed, which run was slow), and of the control plane (how long do
-administration calls take, and which calls of any kind fail?).
+"""Durations: the dashboards of latency (distributions, slow runs) and of the control plane (durations of administrative calls, failed calls
+of all kinds).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FAILED: Final = "Calls of any kind to a target that ended with an error, repetit
 
 
 def latency_board(thresholds: Thresholds) -> Board:
-    """The dashboard of latency."""
+    """Return the dashboard of latency."""
     return Board(
         Dashboard.LATENCY,
         "Ordering keys / Latency",
@@ -45,7 +45,7 @@ def latency_board(thresholds: Thresholds) -> Board:
 
 
 def control_plane_board(thresholds: Thresholds) -> Board:
-    """The dashboard of the control plane."""
+    """Return the dashboard of the control plane."""
     return Board(
         Dashboard.CONTROL_PLANE,
         "Ordering keys / Control plane",

@@ -1,4 +1,4 @@
-"""The figures that probes measure once a run, on the board of keys: of all subscriptions that are selected there, the highest."""
+"""Panels of the measurements that probes make once a run, on the dashboard of keys: the highest of all selected subscriptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from prober.slo.figures import Figure, name_of
 
 
 def figure_panels() -> tuple[Panel, ...]:
-    """All of them."""
+    """Return all panels of measurements."""
     return (*_load_panels(), *_control_group_panels(), *_scale_panels(), *_order_panels(), *_joiner_panels())
 
 

@@ -1,4 +1,4 @@
-"""Nightly jobs: did they run, and what did they find?"""
+"""Nightly jobs: their runs, and their findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TARGET: Final = "environment, region, target"
 
 
 def jobs_board(thresholds: Thresholds) -> Board:
-    """The dashboard."""
+    """Return the dashboard of nightly jobs."""
     del thresholds  # the jobs have no objectives
     return Board(
         Dashboard.JOBS,
@@ -86,7 +86,7 @@ def _ages() -> Panel:
 
 
 def hot_keys_by_class() -> Panel:
-    """How many keys are hot, also for others to show."""
+    """Return the panel of the number of hot keys, which other dashboards use too."""
     words = Words(
         "Hot keys by class", "Hot keys in the newest report, by why they are hot. No value: there is no report.", ("PubsubHotKeys",)
     )
@@ -121,5 +121,5 @@ def _found_late_by() -> Panel:
 
 
 def _reverified(by: str) -> str:
-    """Several probers may read one report."""
+    """Return the query of reverified findings; `max`, since several probers may read the same report."""
     return aggregate(select(families.REVERIFIED_FINDINGS), by, "max")

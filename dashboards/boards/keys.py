@@ -1,7 +1,4 @@
-"""Keys: do messages wait too long, does a key stand still, which keys are hot?
-
-And what probes measure once a run (`figures`).
-"""
+"""Keys: message ages, stalled keys, hot keys, and the measurements of probes once a run (`figures`)."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ _CODES = {Late.UNKNOWN: 0, Late.NOBODY: 1, Late.ONLY_YOURS: 2, Late.SERVICE: 3, 
 
 
 def keys_board(thresholds: Thresholds) -> Board:
-    """The dashboard."""
+    """Return the dashboard of keys."""
     return Board(
         Dashboard.KEYS,
         "Ordering keys / Keys",
@@ -195,7 +192,7 @@ def _subscriptions(thresholds: Thresholds) -> Panel:
 
 
 def _top_keys() -> tuple[Panel, ...]:
-    """By rank, since metrics never carry a key."""
+    """Return the panels of the top keys, by rank, since metrics never contain a key."""
     load = Words(
         "Data on the top keys",
         "By rank, at least, in the last minute. Pub/Sub takes at most 1 MB/s per key. The status page names the keys.",

@@ -18,7 +18,7 @@ DECIDED = (CheckResult.GOOD, CheckResult.BAD)
 
 
 def ordering_board(thresholds: Thresholds) -> Board:
-    """The dashboard."""
+    """Return the dashboard of ordering."""
     return Board(
         Dashboard.ORDERING,
         "Ordering keys / Ordering",

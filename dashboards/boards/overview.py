@@ -44,7 +44,7 @@ BURNS: Final = {"Burn, 1 h": HOUR_S, "Burn, 6 h": 6 * HOUR_S, "Burn, 3 d": 3 * D
 
 
 def overview_board(thresholds: Thresholds) -> Board:
-    """The dashboard."""
+    """Return the overview dashboard."""
     return Board(
         Dashboard.OVERVIEW,
         "Ordering keys / Overview",
@@ -146,7 +146,7 @@ def _verified() -> Panel:
 
 
 def _alerts() -> Panel:
-    """The watchdog fires wherever the rules are loaded; else their state is unknown."""
+    """Return the panel of firing alerts. Without the always firing watchdog the rules are not loaded: unknown."""
     words = Words("Firing alerts", "How many alerts of the prober's rules fire now. Grey: the rules of alerts/ are not loaded.")
     count = aggregate(firing(ALERTS, alertstate="firing"), how="count")
     watched = f'0 * count({ALERTS}{{alertname="PubsubProberWatchdog",alertstate="firing"}})'
@@ -329,7 +329,7 @@ def _differing_durations() -> Panel:
 
 
 def _differences(words: Words, family: Family, unit: str) -> Panel:
-    """The compared aspects: all with a margin, also where the difference is not known."""
+    """Return the table of compared aspects: all with a margin, also those with an unknown difference."""
     reported = {bound: aggregate(select(family, bound=bound), f"{COMPARED}, aspect", "max") for bound in Bound}
     allowed, low = reported[Bound.MARGIN], reported[Bound.LOW]
     compared = f"{allowed} == {allowed}"  # what is not a number is not equal to itself

@@ -1,4 +1,4 @@
-"""Prober health: is the prober itself well, and does it do what the schedule asks for? Nothing here says anything about a service."""
+"""Prober health: errors, capacity and coverage of the prober itself. No panel is about a probed service."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DRILL_AGE: Final = red_above(LIMITS["drill_late_s"])
 
 
 def prober_board(thresholds: Thresholds) -> Board:
-    """The dashboard."""
+    """Return the dashboard of the prober's health."""
     del thresholds  # objectives are about services
     return Board(
         Dashboard.PROBER,
@@ -184,7 +184,7 @@ def _pushes() -> Panel:
 
 
 def _run_now(expr: str) -> str:
-    """Of the probers that run the probe instance now: the others have its series, too."""
+    """Restrict a query to the probers that run the probe instance now; other probers export its series too."""
     return f"{expr} and on ({RUN_BY}) {select(families.PROBE_ASSIGNED)}"
 
 
@@ -262,7 +262,7 @@ def _leftovers() -> Panel:
 
 
 def _left() -> str:
-    """Every prober looks at its projects: what one cannot see, another may."""
+    """Return the query of leftover resources; `max`, since one prober may not see all that another one sees in the same project."""
     return aggregate(select(families.LEFTOVERS), "project", "max")
 
 

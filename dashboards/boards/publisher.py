@@ -32,7 +32,7 @@ from prober.slo.indicators import Indicator
 
 
 def publisher_board(thresholds: Thresholds) -> Board:
-    """The dashboard."""
+    """Return the dashboard of the publisher."""
     return Board(
         Dashboard.PUBLISHER,
         "Ordering keys / Publisher",
@@ -179,10 +179,10 @@ def _increase_in_range(selector: str) -> str:
 
 
 def _wanted(growth: Callable[[str], str], by: str = "") -> str:
-    """The publishes that the schedule wanted: those that were tried, and those that an unreachable target kept from being sent."""
+    """Return the query of the scheduled publishes: attempted ones, and those not sent because the target was unreachable."""
     return _with_unsent(aggregate(growth(select(families.PUBLISHES)), by), growth, by)
 
 
 def _with_unsent(part: str, growth: Callable[[str], str], by: str) -> str:
-    """Probers of an older version do not count what they could not send."""
+    """Add unsent publishes to a query; probers of older versions do not count them."""
     return f"({part} + {aggregate(growth(select(families.PUBLISHES_UNSENT)), by)} or {part})"

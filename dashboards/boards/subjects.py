@@ -26,7 +26,7 @@ BUDGET: Final = ("PubsubErrorBudgetBurn",)
 
 @dataclass(frozen=True, slots=True)
 class DurationKind:
-    """Facts of a kind of duration beside its declaration: its name in titles, and what it counts."""
+    """Properties of a kind of duration beside its declaration: its name in titles, and the measured events."""
 
     name: str
     indicator: Indicator
@@ -34,7 +34,7 @@ class DurationKind:
 
     @property
     def family(self) -> Family:
-        """Its histogram."""
+        """Histogram of the durations."""
         return families.LATENCIES[self.indicator]
 
 
@@ -79,7 +79,10 @@ HEAD_OF_LINE: Final = DurationKind(
 
 
 def duration_panels(durations: DurationKind, thresholds: Thresholds) -> tuple[Panel, ...]:
-    """Quantiles, distribution, 99 % by choice, share above the threshold: two lines of two, or without an objective one of three."""
+    """Return the panels of a kind of duration: quantiles, distribution, breakdown of the p99, share above the threshold.
+
+    They fill two rows of two panels, or without an objective one row of three.
+    """
     slow = _too_slow(durations, thresholds)
     width = 12 if slow else 8
     return (
@@ -91,7 +94,7 @@ def duration_panels(durations: DurationKind, thresholds: Thresholds) -> tuple[Pa
 
 
 def _quantiles(durations: DurationKind, thresholds: Thresholds, width: int) -> Panel:
-    """Median, 95 % and 99 %, with single runs as dots."""
+    """Return the panel of the median, p95 and p99, with single runs as dots."""
     words = Words(
         f"{durations.name}: 50 %, 95 %, 99 %",
         f"{durations.meaning} Half, 95 % and 99 % took at most this long, estimated from buckets{_line(durations, thresholds)}. Dots are "
@@ -106,7 +109,7 @@ def _quantiles(durations: DurationKind, thresholds: Thresholds, width: int) -> P
 
 
 def _distribution(durations: DurationKind, thresholds: Thresholds, width: int) -> Panel:
-    """The heatmap."""
+    """Return the heatmap of the durations."""
     words = Words(
         f"{durations.name}: distribution",
         f"{durations.meaning} How many took how long. Two bands mean that two different things happen.",
@@ -117,7 +120,7 @@ def _distribution(durations: DurationKind, thresholds: Thresholds, width: int) -
 
 
 def _broken_down(durations: DurationKind, thresholds: Thresholds, width: int) -> Panel:
-    """99 % by whatever is chosen."""
+    """Return the panel of the p99, broken down by the chosen label."""
     words = Words(
         f"{durations.name}: 99 %, broken down",
         f"{durations.meaning} 99 % took at most this long, broken down by what is chosen above.",
@@ -129,7 +132,7 @@ def _broken_down(durations: DurationKind, thresholds: Thresholds, width: int) ->
 
 
 def _too_slow(durations: DurationKind, thresholds: Thresholds) -> tuple[Panel, ...]:
-    """The share that took longer than the objective allows, by whatever is chosen; nothing without an objective."""
+    """Return the panel of the share above the objective's threshold, by the chosen label; empty without an objective."""
     threshold_s = thresholds.threshold_s(durations.indicator)
     if threshold_s is None:
         return ()
@@ -148,7 +151,7 @@ def _line(durations: DurationKind, thresholds: Thresholds) -> str:
 
 
 def _runbooks(durations: DurationKind, thresholds: Thresholds) -> tuple[str, ...]:
-    """Those about the objective, if there is one."""
+    """Return the alerts of the objective, if any."""
     return () if thresholds.threshold_s(durations.indicator) is None else BUDGET
 
 
@@ -157,7 +160,7 @@ def _runbooks(durations: DurationKind, thresholds: Thresholds) -> tuple[str, ...
 
 @dataclass(frozen=True, slots=True)
 class CheckKind:
-    """Facts of a kind of check beside its declaration.
+    """Properties of a kind of check beside its declaration.
 
     These are its name, the text of a failure, and the guarantee.
     """
@@ -170,17 +173,17 @@ class CheckKind:
 
     @property
     def family(self) -> Family:
-        """Where the checks are counted."""
+        """Counter of the checks."""
         return families.CHECKS[self.indicator]
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """The findings that say that it went wrong."""
+        """Findings that report a failed check."""
         return breaking(self.guarantee)
 
     @property
     def runbooks(self) -> tuple[str, ...]:
-        """The alert that says so."""
+        """Alerts about failed checks."""
         return (VIOLATED[self.guarantee][0] if self.guarantee in VIOLATED else OVERDUE,)
 
 
@@ -223,17 +226,17 @@ OVERLAP_KINDS: Final = breaking(Guarantee.ONE_OUTSTANDING)
 COMPLETED: Final = red_below(limits("prober")["coverage"])
 VERIFIED: Final = red_below(1 - limits("prober")["unknown_share"])
 RUN_BY: Final = ", ".join((*PROBE_INSTANCE, *PROCESS))
-"""A probe instance and its prober. Shares over fewer labels hide one that fails among others that work."""
+"""Labels of a probe instance and its prober. Shares over fewer labels hide a failed instance among working ones."""
 
 
 def due() -> str:
-    """Runs of each probe instance that the schedule asked for in the time range, without those that maintenance kept from starting."""
+    """Return the query of scheduled runs of each probe instance in the time range, without runs skipped for maintenance."""
     skipped = increase_of(families.SCHEDULER_SKIPS, RUN_BY, RANGE, reason=SkipReason.MAINTENANCE)
     return f"{increase_of(families.PROBE_RUNS_EXPECTED, RUN_BY, RANGE)} - {skipped}"
 
 
 def completed_panel(width: int) -> Panel:
-    """The lowest share of them that ended, as a number."""
+    """Return the panel of the lowest share of due runs that ended."""
     words = Words(
         "Runs completed",
         "The share of the runs due in the time range, outside of maintenance, that ended, with any verdict: the lowest of all probers, "
@@ -246,12 +249,12 @@ def completed_panel(width: int) -> Panel:
 
 
 def completed_share() -> str:
-    """The share of the runs due that ended, by whatever verdict, of each probe instance."""
+    """Return the query of the share of due runs that ended, with any verdict, of each probe instance."""
     return ratio(increase_of(families.PROBE_RUNS, RUN_BY, RANGE), f"({due()})")
 
 
 def verified_share() -> str:
-    """The share of the runs that ended which ended with PASS or FAIL, of each probe instance."""
+    """Return the query of the share of ended runs with PASS or FAIL, of each probe instance."""
     verified = increase_of(families.PROBE_RUNS, RUN_BY, RANGE, verdict=("pass", "fail"))
     return ratio(verified, increase_of(families.PROBE_RUNS, RUN_BY, RANGE))
 
@@ -259,6 +262,6 @@ def verified_share() -> str:
 # --- findings ----------------------------------------------------------------------------------------------------------------
 
 EVIDENCE: Final = "${status_page:raw}/findings?since=${__from:date:iso}&until=${__to:date:iso}"
-"""The findings of the time range on the status page, each with its evidence."""
+"""Address of the findings in the time range on the status page, with their evidence."""
 EVIDENCE_OF_KIND: Final = f"{EVIDENCE}&kind=${{__field.labels.kind}}"
-"""Those of the kind that a series is about."""
+"""Address of the findings of the series' kind."""
