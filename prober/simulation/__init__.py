@@ -1,1 +1,4 @@
-"""The whole prober against the embedded service in one event loop with a time of its own: no sockets, no threads, no clock."""
+"""Simulation of the whole prober against the embedded service in one event loop with virtual time.
+
+It uses no sockets, no threads and no real clock.
+"""

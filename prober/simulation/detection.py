@@ -1,6 +1,6 @@
-"""The sum of many simulations: detections by probe and fault, and false alarms.
+"""Totals of many simulations: detections by probe and fault, and false alarms.
 
-For each probe and fault it contains how often, as which findings and how fast the probe found the fault.
+For each probe and fault they contain the number of detections, their findings and their delays.
 """
 
 from __future__ import annotations
@@ -17,13 +17,10 @@ from prober.simulation.world import Simulated
 from prober.slo.confidence import ProportionBounds, interval
 
 FOUND_AT_LEAST: Final = 0.99
-"""Of the runs in which a fault was observable, at the probe that finds it best."""
+"""Required share of detections among runs with the observable fault, at the best probe."""
 
 CERTAIN: Final = 0.999
-"""Confidence needed to report a fault as missed; few runs prove little.
-
-That is, the confidence that a probe finds the fault less often than it should.
-"""
+"""Confidence required to report a fault as missed: that a probe finds it less often than it should."""
 
 
 @dataclass(slots=True)
@@ -32,10 +29,10 @@ class Cell:
 
     Observable: the fault was injected while the run was verified.
 
-    calm, found_calm    those of simulations in which nothing else went wrong, and of these the ones in which it was found.
-    kinds               how many of them each finding was made in.
-    after_s             how long after the fault it was found, in tenths of a second, and how often.
-    others              in how many of them each other rule raised an alarm.
+    calm, found_calm    runs of simulations without other disturbances, and those of them in which the fault was found.
+    kinds               number of runs by kind of finding.
+    after_s             number of runs by time from fault to finding, rounded to tenths of a second.
+    others              number of runs with an alarm, by other rule.
     """
 
     observable: int = 0
@@ -47,7 +44,7 @@ class Cell:
     others: Counter[str] = field(default_factory=Counter)
 
     def add(self, note: RunNote, fault: str, *, calm: bool) -> None:
-        """Takes one run."""
+        """Add a run."""
         self.observable += 1
         self.calm += calm
         self.others.update(name for name, alarms in note.alarms.items() if alarms)
@@ -61,17 +58,17 @@ class Cell:
 
     @property
     def bounds(self) -> ProportionBounds:
-        """Between which shares the true one lies, with 95 %."""
+        """95 % confidence interval of the true share."""
         return interval(self.found, self.observable)
 
     @property
     def is_significantly_below(self) -> bool:
-        """Whether the fault is found too rarely here, beyond random variation."""
+        """Whether the fault is found too rarely, beyond random variation."""
         return interval(self.found, self.observable, CERTAIN).high < FOUND_AT_LEAST
 
     @property
     def median_after_s(self) -> float | None:
-        """How long after the fault it was found, at the median; of two in the middle the shorter one."""
+        """Median time from fault to finding, in seconds; of two middle values the shorter one. None without a value."""
         middle = (self.after_s.total() + 1) // 2
         for after_s in sorted(self.after_s):
             middle -= self.after_s[after_s]
@@ -82,7 +79,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What should not have happened in the simulation of a seed, with its evidence."""
+    """A failure in the simulation of a seed, with its evidence."""
 
     seed: int
     what: str
@@ -91,7 +88,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Detection:
-    """The sum of simulations, in any order. `cells` has what is known of each fault at each probe."""
+    """Totals of simulations, in any order. `cells`: results by fault and probe."""
 
     simulations: int = 0
     hours: float = 0.0
@@ -104,18 +101,18 @@ class Detection:
     """Clean runs in which another rule raised an alarm, by rule."""
     failures: list[Failure] = field(default_factory=list)
     missing: dict[str, list[int]] = field(default_factory=dict)
-    """By fault, the seeds of simulations in which it was observable and not found."""
+    """By fault, the seeds of simulations with the observable fault in which no run found it."""
 
     @classmethod
     def of(cls, simulated: Iterable[Simulated]) -> Detection:
-        """The sum of these."""
+        """Return the totals of these simulations."""
         total = cls()
         for one in simulated:
             total.add(one)
         return total
 
     def add(self, simulated: Simulated) -> None:
-        """Takes one simulation."""
+        """Add a simulation."""
         self.simulations += 1
         self.hours += simulated.plan.hours
         self.probe_hours += simulated.plan.hours * len(simulated.plan.probes)
@@ -144,12 +141,12 @@ class Detection:
             self.missing.setdefault(simulated.plan.fault, []).append(simulated.plan.seed)
 
     def best(self, fault: str) -> tuple[str, Cell]:
-        """The probe that finds a fault best, by what is proven."""
+        """Return the best probe for a fault, by the lower bound of the confidence interval."""
         return max(self.cells[fault].items(), key=lambda one: (one[1].bounds.low, one[0]))
 
     @property
     def matrix(self) -> Iterator[tuple[str, str, Cell]]:
-        """Each fault at each probe, in the order of their names."""
+        """All faults and probes, in the order of their names."""
         for fault in self.faults:
             yield from ((fault, probe, cell) for probe, cell in sorted(self.cells[fault].items()))
 
@@ -165,15 +162,15 @@ class Detection:
 
     @property
     def is_as_expected(self) -> bool:
-        """Whether there was no false alarm, and no missed fault."""
+        """Whether there was no failure, such as a false alarm, and no missed fault."""
         return not self.failures and not self.below
 
 
 def observable_in(note: RunNote) -> Sequence[str]:
-    """The faults injected into a run while it was verified that it must find."""
+    """Return the faults that a run must find: injected while it was verified."""
     return [fault for fault in note.injected if caught_as(fault, note.probe)] if note.verified else []
 
 
 def rules() -> Sequence[str]:
-    """The names of the other rules."""
+    """Return the names of the other rules."""
     return tuple(OTHER_RULES)

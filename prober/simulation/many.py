@@ -1,4 +1,4 @@
-"""Simulations of many seeds, on all cores; what is simulated comes in the order of the seeds."""
+"""Simulations of many seeds, on all cores; results in the order of the seeds."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from prober.simulation.world import Simulated, defaults, simulate
 class Order:
     """The simulations to run.
 
-    faults   only these are injected.
-    history  where to write them as a history; None: nowhere.
+    faults   faults to inject, no others; empty: all.
+    history  location of a history to write; None: no history.
     """
 
     seeds: range
@@ -30,7 +30,7 @@ class Order:
     history: str | None = None
 
     def again(self, seed: int) -> str:
-        """The command that repeats one of them."""
+        """Return the command that repeats the simulation of a seed."""
         hours = f" --hours {self.hours:g}" if self.hours != HOURS_DEFAULT else ""
         faults = "".join(f" --fault {fault}" for fault in self.faults)
         return f"ordering-prober simulate --seeds {seed}..{seed}{hours}{faults}"
@@ -44,9 +44,9 @@ def prepare() -> None:
 
 
 def simulated(order: Order, jobs: int, results: Results | None = None) -> Iterator[Simulated]:
-    """Carries them out in so many processes of their own; with one, in this one.
+    """Run the simulations in `jobs` worker processes, or in this process if that is 1; yield their results.
 
-    What `results` has already is not simulated again; the others are added to them, and written whenever the caller stops.
+    Simulations that `results` already contains are not repeated. The others are added to it, and written when the caller stops.
     """
     if results is None:
         yield from _carried_out(order, order.seeds, jobs)

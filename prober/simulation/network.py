@@ -1,9 +1,9 @@
 """The network between a prober and a service: gRPC in one event loop, without sockets.
 
-The client sees what `grpc.aio` would show it, the service is given as the handlers that it would register with a server; so both run
-unchanged. A connection is one pipe there and one back, each of which keeps the order of what is put into it, as HTTP/2 over TCP does;
-how long it takes to get through is a matter of the network conditions, and of the seed. A cut loses what is under way, ends every call with
-UNAVAILABLE, and blocks new connections for a while.
+Both sides run unchanged: the client sees the interface of `grpc.aio`, and the service is given as the handlers that it would register with
+a server. A connection consists of one pipe in each direction. A pipe keeps the order of its data, as HTTP/2 over TCP does; the delay
+depends on the network conditions and the seed. A cut loses the data in transit, ends every call with UNAVAILABLE, and blocks new
+connections for a while.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Metadata: TypeAlias = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class _Details(grpc.HandlerCallDetails):
-    """The details of a call that a server gets before its request."""
+    """Details of a call that a server gets before its request."""
 
     method: str
     invocation_metadata: tuple[tuple[str, str | bytes], ...] = ()
@@ -41,7 +41,7 @@ class Network:
         self.conditions, self._rng = conditions, rng
         self._channels: list[SimulatedChannel] = []
         self.faults: list[Exception] = []
-        """Mistakes of the service."""
+        """Exceptions in handlers of the service."""
         self.down_until_t = 0.0
 
     @property
@@ -50,32 +50,32 @@ class Network:
         return asyncio.get_running_loop().time() < self.down_until_t
 
     def serve(self, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
-        """These handle calls, as a server would be given them."""
+        """Set the handlers of calls, as registered with a server."""
         self._handlers = tuple(handlers)
         self._handler_of.clear()
 
     def open_channel(self, _endpoint: Endpoint, _credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
-        """A connection of its own, whatever its endpoint."""
+        """Open a new connection, for any endpoint."""
         channel = SimulatedChannel(self)
         self._channels.append(channel)
         return cast(grpc.aio.Channel, channel)
 
     def cut(self, down_s: float) -> None:
-        """Breaks every connection; new ones fail for `down_s` seconds."""
+        """Break every connection; new ones fail for `down_s` seconds."""
         self.down_until_t = asyncio.get_running_loop().time() + down_s
         for channel in self._channels:
             channel.broken()
 
     def delay_s(self) -> float:
-        """How long the next thing takes to get through."""
+        """Return the delay of the next transfer, in seconds."""
         return self.conditions.delay_s(self._rng)
 
     def handled_after_s(self) -> float:
-        """The seconds that a request waits at the service for its handler."""
+        """Return the time that a request waits at the service for its handler, in seconds."""
         return self._rng.uniform(0.0, self.conditions.disorder_s) if self.conditions.disorder_s else 0.0
 
     def handler(self, method: str) -> Any:
-        """Who handles a method; its types are gRPC's private matter."""
+        """Return the handler of a method; its types are private to gRPC."""
         if method not in self._handler_of:
             details = _Details(method)
             self._handler_of[method] = next(found for one in self._handlers if (found := one.service(details)) is not None)
@@ -83,7 +83,7 @@ class Network:
 
 
 class SimulatedChannel:
-    """The client's end of a connection, as far as our adapter uses `grpc.aio.Channel`."""
+    """The client side of a connection: the part of `grpc.aio.Channel` that our adapter uses."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -92,7 +92,7 @@ class SimulatedChannel:
         self._closed = False
 
     def get_state(self, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
-        """How the connection is; it connects by itself."""
+        """Return the state of the connection; it connects by itself."""
         del try_to_connect
         if self._closed:
             return grpc.ChannelConnectivity.SHUTDOWN
@@ -104,7 +104,7 @@ class SimulatedChannel:
         request_serializer: Callable[[Any], bytes] | None = None,
         response_deserializer: Callable[[bytes], Any] | None = None,
     ) -> Callable[..., UnaryCall]:
-        """What calls a method with one request."""
+        """Return a function that calls a unary method."""
 
         def call(request: Any, *, timeout: float, metadata: Metadata) -> UnaryCall:
             content = request if request_serializer is None else request_serializer(request)
@@ -113,7 +113,7 @@ class SimulatedChannel:
         return call
 
     def stream_stream(self, method: str) -> Callable[..., StreamCall]:
-        """What opens a stream."""
+        """Return a function that opens a stream."""
 
         def call(*, metadata: Metadata) -> StreamCall:
             return StreamCall(self._opened(method, None, metadata))
@@ -121,13 +121,13 @@ class SimulatedChannel:
         return call
 
     async def close(self) -> None:
-        """Ends all calls."""
+        """End all calls."""
         self._closed = True
         for call in list(self.calls):
             call.cancel()
 
     def broken(self) -> None:
-        """The connection is gone, and both ends notice."""
+        """Break the connection on both sides."""
         self.there.lose()
         self.back.lose()
         for call in list(self.calls):
@@ -155,9 +155,9 @@ class _Call:
         self.status: grpc.aio.AioRpcError | None = None
         self.is_cancelled = False
         self.is_over = False
-        """Whether the client has heard the end."""
+        """Whether the client has received the end."""
         self.ended: asyncio.Future[None] = self.loop.create_future()
-        """Done when it is over, or when its client no longer waits for it."""
+        """Future that is done when the call is over, or when its client no longer waits for it."""
         self.woken: tuple[asyncio.Event, ...] = ()
         """What is set when it ends."""
         self._task: asyncio.Task[None] | None = None
@@ -165,7 +165,7 @@ class _Call:
         channel.calls[self] = None
 
     def end(self, code: grpc.StatusCode = grpc.StatusCode.OK, details: str = "", trailing: Metadata = ()) -> None:
-        """The client gets the end of the call; only the first counts."""
+        """End the call for the client; only the first end counts."""
         if self.is_over:
             return
         self.is_over = True
@@ -180,19 +180,19 @@ class _Call:
         self.channel.calls.pop(self, None)
 
     def cancel(self) -> None:
-        """The client cancels; the service gets that, if it still works at the call."""
+        """Cancel the call on the client's side, and its handler at the service if it still runs."""
         if not self.is_over:
             self.is_cancelled = True
             self.end(grpc.StatusCode.CANCELLED, "Locally cancelled by application!")
             self.channel.there.put(self._stop)
 
     def broken(self) -> None:
-        """The connection is gone."""
+        """End both sides of the call: the connection is broken."""
         self.end(grpc.StatusCode.UNAVAILABLE, "Connection reset by peer")
         self._stop()
 
     def begin(self, handling: Callable[[], Any]) -> None:
-        """The request has arrived at the service."""
+        """Start the handler: the request has arrived at the service."""
         self._task = self.loop.create_task(self._handle(handling))
 
     def received(self, content: bytes) -> Any:
@@ -206,7 +206,7 @@ class _Call:
         return bytes(response if serialize is None else serialize(response))
 
     def raise_end(self) -> NoReturn:
-        """Raises how it ended badly, as `grpc.aio` does."""
+        """Raise the error or cancellation that ended the call, as `grpc.aio` does."""
         if self.is_cancelled:
             raise asyncio.CancelledError
         assert self.status is not None
@@ -233,7 +233,7 @@ class _Call:
 
 
 class UnaryCall:
-    """One request and its answer, to be awaited once."""
+    """One request and its response, to be awaited once."""
 
     def __init__(self, call: _Call, content: bytes, read: Callable[[bytes], Any] | None) -> None:
         self._call, self._content, self._read = call, content, read
@@ -242,7 +242,7 @@ class UnaryCall:
             call.channel.there.put(self._arrived)
 
     def cancel(self) -> None:
-        """Gives up."""
+        """Cancel the call."""
         self._call.cancel()
 
     def __await__(self) -> Generator[Any, None, Any]:
@@ -290,17 +290,17 @@ class StreamCall:
             call.channel.there.put(lambda: call.begin(self._handle))
 
     def cancel(self) -> None:
-        """Gives up."""
+        """Cancel the call."""
         self._call.cancel()
 
     async def initial_metadata(self) -> None:
-        """Waits until the service has sent metadata or a response."""
+        """Wait until the service has sent metadata or a response."""
         await self._greeted.wait()
         if not self._is_greeted and self._call.status is not None:
             self._call.raise_end()
 
     async def write(self, request: bytes) -> None:
-        """Sends a request."""
+        """Send a request."""
         if self._call.status is not None:
             self._call.raise_end()
         if self._call.is_over:
@@ -308,12 +308,12 @@ class StreamCall:
         self._call.channel.there.put(lambda: self._take(request))
 
     async def done_writing(self) -> None:
-        """Says that no more requests will come."""
+        """Close the stream of requests."""
         if not self._call.is_over:
             self._call.channel.there.put(lambda: self._take(None))
 
     async def read(self) -> Any:
-        """The next response; EOF at the end."""
+        """Return the next response; EOF at the end."""
         while not self._responses:
             if self._call.is_over:
                 if self._call.status is not None:
@@ -328,12 +328,12 @@ class StreamCall:
         return self._responses.popleft()
 
     def greeted(self) -> None:
-        """The service has sent metadata or a response."""
+        """Record that the service has sent metadata or a response."""
         self._is_greeted = True
         self._greeted.set()
 
     def respond(self, response: bytes) -> None:
-        """A response has arrived."""
+        """Receive a response."""
         if not self._call.is_over:
             self._responses.append(response)
             self._responded.set()
@@ -348,7 +348,7 @@ class StreamCall:
         call.channel.back.put(call.end)
 
     def __aiter__(self) -> StreamCall:
-        """To the service it is its requests."""
+        """Return the stream as the iterator of requests for the service."""
         return self
 
     async def __anext__(self) -> Any:
@@ -362,31 +362,31 @@ class StreamCall:
 
 
 class _Aborted(Exception):
-    """The service ends a call with an error."""
+    """Error of a call that the service aborted."""
 
 
 class _Context:
-    """The service's end of a call, as far as ours uses `grpc.aio.ServicerContext`."""
+    """The service side of a call: the part of `grpc.aio.ServicerContext` that our servicer uses."""
 
     def __init__(self, call: _Call, stream: StreamCall | None = None) -> None:
         self._call, self._stream = call, stream
 
     def time_remaining(self) -> float | None:
-        """Seconds until the client gives up; None if it never does."""
+        """Return the seconds until the client's deadline; None without a deadline."""
         deadline_t = self._call.deadline_t
         return None if deadline_t is None else max(0.0, deadline_t - self._call.loop.time())
 
     async def abort(self, code: grpc.StatusCode, details: str = "", trailing: Metadata = ()) -> NoReturn:
-        """Ends the call with an error."""
+        """End the call with an error."""
         raise _Aborted(code, details, trailing)
 
     async def send_initial_metadata(self, _metadata: Metadata) -> None:
-        """Says that the call was taken."""
+        """Report to the client that the call was accepted."""
         if self._stream is not None:
             self._call.channel.back.put(self._stream.greeted)
 
     async def write(self, response: Any) -> None:
-        """Sends a response on a stream."""
+        """Send a response on a stream."""
         stream = self._stream
         assert stream is not None
         content = self._call.sent(response)

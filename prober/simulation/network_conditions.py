@@ -1,4 +1,4 @@
-"""How a network behaves: how long things take to get through it, and in which order they do."""
+"""Network conditions: delays and order of transfers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from random import Random
 
 @dataclass(frozen=True, slots=True)
 class NetworkConditions:
-    """Times in seconds.
+    """Delays of a network, in seconds.
 
-    latency_s     one way, at least.
-    jitter_s      on top of that, exponentially distributed, on average.
-    lull_share    of all that gets through, so much is held up for `lull_s` longer, and with it what comes behind it.
-    disorder_s    a request of its own waits for up to so long at the service, so that it may be overtaken.
+    latency_s     minimum one-way delay.
+    jitter_s      mean of the exponentially distributed delay on top of it.
+    lull_share    share of transfers that are held up for `lull_s` longer, and with them all later ones of the connection.
+    disorder_s    maximum wait of a unary request at the service, so that later requests may overtake it.
     """
 
     latency_s: float = 0.001
@@ -26,7 +26,7 @@ class NetworkConditions:
     disorder_s: float = 0.0
 
     def delay_s(self, rng: Random) -> float:
-        """How long the next thing takes."""
+        """Return the delay of the next transfer, in seconds."""
         delay_s = self.latency_s
         if self.jitter_s:
             delay_s += rng.expovariate(1 / self.jitter_s)
@@ -39,7 +39,7 @@ CALM = NetworkConditions()
 
 
 class Pipe:
-    """One direction of a connection: what is put in comes out in that order, later. `delay_s`: how long the next thing takes."""
+    """One direction of a connection: data arrives later, in the order of sending. `delay_s`: delay of the next transfer."""
 
     def __init__(self, delay_s: Callable[[], float]) -> None:
         self._delay_s = delay_s
@@ -49,13 +49,13 @@ class Pipe:
         self._generation = 0
 
     def put(self, arrive: Callable[[], None]) -> None:
-        """Calls `arrive` when it has got through, unless the connection breaks before."""
+        """Send data: `arrive` is called at its arrival, unless the connection breaks before."""
         self._last_t = max(self._last_t, self._loop.time() + self._delay_s())
         self._under_way.append(arrive)
         self._loop.call_at(self._last_t, self._arrived, self._generation)
 
     def lose(self) -> None:
-        """What is under way never arrives."""
+        """Lose all data in transit."""
         self._under_way.clear()
         self._generation += 1
 

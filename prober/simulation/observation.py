@@ -27,11 +27,11 @@ PROOFS_MAX = 3
 
 
 ALLOWED_WITH_DEAD_LETTERS: Final = frozenset({"redeliver_single", "redeliver_unacked_only", "reorder_run", "lone_duplicate"})
-"""Faults of redelivery, which is not guaranteed consistent with dead letters."""
+"""Faults of redelivery that are legal with dead letters, where consistent redelivery is not guaranteed."""
 
 
 def caught_as(fault: str, probe: str) -> Sequence[str]:
-    """The findings that must catch a fault at a probe; none if it is allowed there."""
+    """Return the findings of which one must report a fault at a probe; none if the fault is legal there."""
     known = CATALOGUE[fault]
     if fault in ALLOWED_WITH_DEAD_LETTERS and any(plan.dead_letter_max_attempts for plan in PROBES[probe].subscriptions):
         return ()
@@ -41,15 +41,14 @@ def caught_as(fault: str, probe: str) -> Sequence[str]:
 
 @dataclass(slots=True)
 class RunNote:
-    """One run.
+    """Results of one run.
 
     verified  whether it was verified to its end: no process paused, and it was not cut short.
-    injected  how often each fault was injected so that the run could observe it; `injected_t` is the time of the first that violates a
-              guarantee there.
-    unseen    how often each fault was injected otherwise (`witnesses`).
-    found     the findings that fail a run, by kind, with the time of the first of each.
-    alarms   how often other rules raised one.
-    proofs   the first findings, in words.
+    injected  number of injections by fault that the run could observe; `injected_t`: time of the first that violates a guarantee there.
+    unseen    number of other injections by fault (`witnesses`).
+    found     findings that fail a run, by kind, with the time of the first of each.
+    alarms    number of alarms by other rule.
+    proofs    texts of the first findings.
     """
 
     probe: str
@@ -74,17 +73,17 @@ class RunNote:
         return self.clean and bool(self.found)
 
     def caught(self, fault: str) -> bool:
-        """Whether one of the findings was made that must catch a fault."""
+        """Return whether the run made one of the findings that must report a fault."""
         return any(kind in self.found for kind in caught_as(fault, self.probe))
 
     def after_s(self, fault: str) -> float | None:
-        """Seconds from the first injection to the first finding of the fault."""
+        """Return the seconds from the first injection to the first finding of the fault."""
         times = [t for kind, t in self.found.items() if kind in caught_as(fault, self.probe)]
         return None if not times or self.injected_t is None else max(0.0, min(times) - self.injected_t)
 
 
 class Observer:
-    """Observes all runs of a simulation. `notes` are those that are over."""
+    """Observer of all runs of a simulation. `notes`: results of the ended runs."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.notes: list[RunNote] = []
@@ -93,12 +92,12 @@ class Observer:
         self._all_tainted = False
 
     def begin(self, run: RunBegun) -> RunObserver:
-        """A run begins."""
+        """Start observing a run."""
         self.taint()
         return RunObserver(self, run)
 
     def taint(self) -> None:
-        """Notes the topics and subscriptions affected by violations of a guarantee."""
+        """Record the topics and subscriptions affected by violations of a guarantee."""
         for injection in self._ledger.latest:
             known = CATALOGUE[injection.fault]
             if known.findings or known.exactly_once:
@@ -106,21 +105,18 @@ class Observer:
                 self._all_tainted |= not injection.where
 
     def is_tainted(self, names: Sequence[str]) -> bool:
-        """Whether an injected fault violated a guarantee on one of these.
-
-        `names`: topics and subscriptions.
-        """
+        """Return whether an injected fault violated a guarantee on one of these topics and subscriptions."""
         return self._all_tainted or not self._tainted.isdisjoint(names)
 
     def strikes(self, names: Sequence[str], since_t: float) -> list[Injection]:
-        """The faults injected into these topics and subscriptions since then."""
+        """Return the faults injected into these topics and subscriptions since `since_t`."""
         began = STARTED_AT.timestamp() + since_t
         here = {*names, ""}
         return [injection for injection in self._ledger.latest if injection.t >= began and injection.where in here]
 
 
 class RunObserver:
-    """Listens to one run."""
+    """Observer of one run."""
 
     def __init__(self, observer: Observer, run: RunBegun) -> None:
         self._observer, self._names = observer, (run.probe_instance.topic, *run.rules)
@@ -130,7 +126,7 @@ class RunObserver:
         self._began = False
 
     def event(self, seen: Observation) -> None:
-        """The next event."""
+        """Process the next event."""
         if not self._began:
             self._began, self._note.began_t = True, seen.event.t
         self._note.events += 1
@@ -141,7 +137,7 @@ class RunObserver:
             self._take(seen.findings)
 
     def ended(self, end: RunEnded) -> None:
-        """The run is over."""
+        """Record the results of the ended run."""
         note, observer = self._note, self._observer
         self._take(end.findings)
         observer.taint()

@@ -1,13 +1,13 @@
-"""Two other rules for the same events, to compare with: those of simpler probers.
+"""Two rules of simpler probers, for comparison on the same events.
 
-*Arrival order*: of each key, a sequence number is at most one more than the last one that arrived.
+*Arrival order*: per key, a sequence number is at most one more than the last one that arrived.
 
-*Google's prober*: the published logic of `ordering-keys-prober` (GoogleCloudPlatform/pubsub, OrderedProber.processMessage). Of each key it
-knows the largest number, the last delivery, and the last 250 deliveries. It raises an alarm for a number that is larger than the largest
-by more than one, and for one that is larger than the last by more than one, unless the message came to another subscriber or its id
-differs from the one that the number had.
+*Google's prober*: the published logic of `ordering-keys-prober` (GoogleCloudPlatform/pubsub, OrderedProber.processMessage). Per key it
+stores the largest number, the last delivery, and the last 250 deliveries. It raises an alarm for a number that exceeds the largest by more
+than one, and for a number that exceeds the last by more than one, unless the message went to another subscriber or its id differs from the
+earlier id of the number.
 
-Both look at each run by itself, since the numbers of a key begin again there.
+Both evaluate each run separately, since the numbers of a key restart with each run.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ HISTORY: Final = 250
 
 
 class OtherRule(Protocol):
-    """Gets the events of one run; `alarms` counts its alarms."""
+    """Rule over the events of one run; `alarms` counts its alarms."""
 
     alarms: int
 
     def event(self, event: Event) -> None:
-        """The next event."""
+        """Process the next event."""
 
 
 class ArrivalOrder:
-    """At most one more than the last."""
+    """Rule: at most one more than the last number."""
 
     def __init__(self) -> None:
         self.alarms = 0
         self._last: dict[tuple[str, str, str], int] = {}
 
     def event(self, event: Event) -> None:
-        """The next event."""
+        """Process the next event."""
         if isinstance(event, Delivered):
             key = event.subscription, event.key, event.epoch
             self.alarms += event.seq > self._last.get(key, 0) + 1
@@ -54,7 +54,7 @@ class _Key:
 
 
 class GooglesProber:
-    """The published logic; see the head of this file."""
+    """Rule of Google's prober; see the head of this file."""
 
     def __init__(self) -> None:
         self.alarms = 0
@@ -62,7 +62,7 @@ class GooglesProber:
         self._subscribers: dict[str, str] = {}
 
     def event(self, event: Event) -> None:
-        """The next event."""
+        """Process the next event."""
         if isinstance(event, Opened):
             self._subscribers[event.session] = event.subscriber
         elif isinstance(event, Delivered):

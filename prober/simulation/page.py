@@ -86,7 +86,7 @@ WHY: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("reorder_run", "affinity"): EITHER_WAY,
     }
 )
-"""Why a probe does not find a fault each time, for the examined runs."""
+"""Reason why a probe does not find a fault each time, for the examined runs."""
 
 OTHERS: Final = """\
 ## Other rules
@@ -99,7 +99,7 @@ provoke legal redeliveries that these rules do not model.
 
 
 def page(seeds: Sequence[tuple[int, int]], hours: float, detection: Detection) -> str:
-    """The page, of simulations of so many hours; `seeds`: the first and the last of each row of them."""
+    """Return the page for simulations of `hours` each; `seeds`: first and last seed of each range."""
     introduction = INTRODUCTION.format(
         simulations=detection.simulations,
         seeds=", ".join(f"{first} to {last}" for first, last in seeds),
@@ -122,7 +122,7 @@ def page(seeds: Sequence[tuple[int, int]], hours: float, detection: Detection) -
 
 
 def _alarms(detection: Detection) -> str:
-    """The number of false alarms."""
+    """Return the sentence on the number of false alarms."""
     false = sum("false alarm" in failure.what for failure in detection.failures)
     clean = detection.clean_runs
     most = _percent(upper_bound(false, clean))
@@ -133,7 +133,7 @@ def _alarms(detection: Detection) -> str:
 
 
 def _below(detection: Detection) -> str:
-    """Faults found less often than they should be, and faults that no probe can find."""
+    """List faults found less often than they should be, and faults that no probe can find."""
     lines = [_too_rarely(fault, *detection.best(fault)) for fault in _found_too_rarely(detection)]
     unmet = [f"`{name}`" for name in TO_BE_FOUND if CATALOGUE[name].findings and name not in detection.faults]
     if unmet:
@@ -146,7 +146,7 @@ def _below(detection: Detection) -> str:
 
 
 def _too_rarely(fault: str, probe: str, cell: Cell) -> str:
-    """One of them; whether that is more than random variation, and what benign faults and troubles have to do with it."""
+    """Describe a fault found too rarely: random variation, influence of other disturbances, and the reason."""
     doubt = "" if cell.is_significantly_below else "; too few runs to prove that it is missed"
     calm = f"; {cell.found_calm} of {cell.calm} without other disturbances" if cell.calm < cell.observable else ""
     why = f"; {WHY[fault, probe]}" if (fault, probe) in WHY else ""
@@ -159,7 +159,7 @@ def _found_too_rarely(detection: Detection) -> Sequence[str]:
 
 
 def _matrix(detection: Detection) -> str:
-    """A row for each fault: its best probe."""
+    """Return the table of faults with their best probes."""
     rows = []
     for fault in detection.faults:
         probe, cell = detection.best(fault)
@@ -172,7 +172,7 @@ def _matrix(detection: Detection) -> str:
 
 
 def _missed(detection: Detection) -> str:
-    """The causes for which a probe misses faults: another probe sees them, or none can."""
+    """Return the table of causes for which a probe misses faults: another probe sees them, or none can."""
     cells: dict[str, list[str]] = {}
     for fault, probe, cell in detection.matrix:
         if cell.is_significantly_below:
@@ -182,7 +182,7 @@ def _missed(detection: Detection) -> str:
 
 
 def _others(detection: Detection) -> str:
-    """How each rule did."""
+    """Return the table of the results of each rule."""
     observable, found, by_rule = 0, 0, Counter[str]()
     for _, _, cell in detection.matrix:
         observable += cell.observable
@@ -210,9 +210,9 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Writes the page. With `--results` it is of all simulations that the file has, those that are wanted among them.
+    """Write the page. With `--results` it covers all simulations in the file, including the ordered ones.
 
-    What cannot be used as results is one line on stderr. After an interrupt the page has the results so far.
+    An unusable results file is reported in one line on stderr. After an interrupt the page contains the results so far.
     """
     parser = argparse.ArgumentParser(prog="python -m prober.simulation.page", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("page", type=Path)

@@ -46,7 +46,7 @@ MET_ONLY_BY: Final[Mapping[str, tuple[ProbeName, ...]]] = MappingProxyType(
         "resume_past_unacked": (ProbeName.REDELIVERY, ProbeName.AFFINITY),
     }
 )
-"""Faults that need a subscription of a certain sort, or something that happens to messages only with some probes."""
+"""Probes by fault, for faults that need a certain kind of subscription or events that only some probes cause."""
 
 TO_BE_FOUND: Final = tuple(name for name, known in sorted(CATALOGUE.items()) if known.findings or known.exactly_once)
 ALLOWED: Final = tuple(name for name, known in sorted(CATALOGUE.items()) if name not in TO_BE_FOUND)
@@ -56,7 +56,7 @@ _SHARES: Final = (0.02, 0.05, 0.2)
 _FEW_CASES: Final = frozenset(
     {"resume_past_unacked", "break_stalls_keys", "dead_letter_stalls_keys", "stall_run", "diverge_subscriptions"}
 )
-"""Faults that could strike only a few times in a run; there they strike at least in this share of them."""
+"""Faults with only a few opportunities in a run; they are injected in at least `_SHARE_OF_FEW_MIN` of them."""
 _SHARE_OF_FEW_MIN: Final = 0.3
 _SIDE_SHARES: Final = (0.002, 0.01, 0.05)
 _INTERVALS_S: Final = (60, 90, 120)
@@ -81,18 +81,18 @@ class Trouble(StrEnum):
     RESTART = "restart"
     """The prober is stopped, and restarts."""
     KILL = "kill"
-    """The prober vanishes from the network, and another one begins."""
+    """The prober vanishes from the network, and another one starts."""
     CLOCK = "clock"
     """The clock of the prober's machine is set."""
     PAUSE = "pause"
     """The prober's machine is suspended."""
     BUSY = "busy"
-    """The prober's machine is busy again and again for half a minute."""
+    """The prober's machine is busy for half a minute, repeatedly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """One trouble, `at_s` seconds after the begin; `amount`: how many seconds it lasts, or the clock is set by."""
+    """One trouble, `at_s` seconds after the start; `amount`: its duration, or the change of the clock, in seconds."""
 
     at_s: float
     trouble: Trouble
@@ -101,7 +101,7 @@ class Disturbance:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One simulation. `fault` is the one that is looked for, among `faults`; empty if there is none."""
+    """One simulation. `fault`: the fault to find, among `faults`; empty if there is none."""
 
     seed: int
     hours: float
@@ -114,7 +114,7 @@ class Plan:
 
 
 def planned(seed: int, hours: float, defaults: Mapping[ProbeName, ProbeSettings], faults: Sequence[str] = ()) -> Plan:
-    """The simulation of a seed. `faults`: only these are looked for, and nothing else goes wrong with the service."""
+    """Return the plan of a seed. `faults`: the fault is one of these, and there is no other disturbance."""
     rng = Random(f"plan {seed}")
     temper = Temper.CALM if faults else rng.choice((Temper.CALM, *Temper))
     names = tuple(faults) or TO_BE_FOUND
@@ -134,7 +134,7 @@ def planned(seed: int, hours: float, defaults: Mapping[ProbeName, ProbeSettings]
 
 
 def _chosen(rng: Random, fault: str) -> tuple[ProbeName, ...]:
-    """Which probes work, those that can meet the fault among them."""
+    """Return the probes of a simulation, with one that can meet the fault."""
     fit = MET_ONLY_BY.get(fault, tuple(map(ProbeName, PROBES)))
     first = rng.choice(fit)
     second = rng.choice(list(map(ProbeName, PROBES)))
@@ -142,7 +142,7 @@ def _chosen(rng: Random, fault: str) -> tuple[ProbeName, ...]:
 
 
 def _settings(rng: Random, name: ProbeName, settings: ProbeSettings) -> ProbeSettings:
-    """How hard a probe works: often enough to run a few times, with not much more keys than it needs."""
+    """Return the settings of a probe: frequent enough for a few runs, with few more keys than it needs."""
     changed: dict[str, object] = {
         "schedule": Schedule(interval=timedelta(seconds=rng.choice(_INTERVALS_S))),
         "ack_deadline": timedelta(seconds=rng.choice((10, 10, 15))),
@@ -174,7 +174,7 @@ def _armed(rng: Random, fault: str, temper: Temper) -> tuple[Fault, ...]:
 
 
 def _disturbances(rng: Random, until_s: float) -> tuple[Disturbance, ...]:
-    """Up to four, in their order."""
+    """Return up to four disturbances, in the order of time."""
     drawn = []
     for _ in range(rng.randint(1, 4)):
         trouble = rng.choice(list(Trouble))

@@ -1,4 +1,4 @@
-"""One life of a prober in the simulation: the same schedule, probe loops, runs and sinks as in the service, on a broker at the wire."""
+"""One lifetime of a prober in the simulation: the schedule, probe loops, runs and sinks of the service, on a broker at the wire."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AGE_S: Final = 1.0
 
 
 class SimulatedProber:
-    """Runs all probes of one target from `start` to `stop`; `sinks` get every run."""
+    """All probes of one target, from `start` to `stop`; `sinks` get every run."""
 
     def __init__(
         self, config: Config, network: Network, pushes: PushEndpoint, sinks: Sequence[RunSink], checkpoints: Checkpoints
@@ -39,7 +39,7 @@ class SimulatedProber:
         (target,) = config.targets
         self._config, self._sinks, self._checkpoints = config, sinks, checkpoints
         self.faults: list[Exception] = []
-        """Mistakes of ours."""
+        """Exceptions in the prober's own code."""
         self.metrics = Metrics(config.objectives, VERSION, [target.environment])
         self.live = LiveState((), version=VERSION, instance=config.name, started_at=wall_s())
         self._assignments = Assignments(config, self.live, self.metrics.health)
@@ -52,13 +52,13 @@ class SimulatedProber:
         self._aging: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to probe."""
+        """Start the probes."""
         self._assignments.start()
         self._unshared.follow()
         self._aging = asyncio.create_task(self._age(), name="ages")
 
     async def stop(self) -> None:
-        """Ends, like a service on a signal to stop."""
+        """Stop, as the service does on a signal."""
         assert self._aging is not None
         self._aging.cancel()
         await self._assignments.stop()
@@ -82,7 +82,7 @@ class SimulatedProber:
 
 
 def broker_of(target: TargetSettings, network: Network, pushes: PushEndpoint) -> WireBroker:
-    """The wire vantage, with a second one if the target has two endpoints."""
+    """Return a broker of the wire vantage, with a second one if the target has two endpoints."""
     endpoint, open_channel = local_endpoint(ADDRESS), network.open_channel
     peer = WireBroker(endpoint, None, open_channel=open_channel) if target.peer is not None else None
     receiver = pushes.target(target.name, PUSHED_TO, None)

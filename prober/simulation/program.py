@@ -12,13 +12,13 @@ from typing import Final
 import prober
 
 FIRST: Final = "prober.simulation.world"
-"""The module that simulates; what it imports, and so on, is the program."""
+"""Module of the simulation. The program consists of this module and its imports, recursively."""
 DIGITS: Final = 16
 
 
 @cache
 def program() -> str:
-    """A digest of the program; comments, docstrings and the layout of the source do not count."""
+    """Return a digest of the program; comments, docstrings and the layout of the source do not count."""
     digest = sha256()
     for name, tree in sorted(_modules().items()):
         digest.update(f"{name} {ast.dump(tree)}".encode())
@@ -26,7 +26,7 @@ def program() -> str:
 
 
 def _modules() -> dict[str, ast.Module]:
-    """The modules of the program by their names."""
+    """Return the modules of the program by their names."""
     found: dict[str, ast.Module] = {}
     waiting = [FIRST]
     while waiting:
@@ -39,7 +39,7 @@ def _modules() -> dict[str, ast.Module]:
 
 
 def _file(module: str) -> Path | None:
-    """Where a module of the project is; None for others, and for names that are no modules."""
+    """Return the path of a module of the project; None for other modules, and for names that are not modules."""
     first, *names = module.split(".")
     path = Path(prober.__file__).parent.joinpath(*names)
     files = (path / "__init__.py", path.with_suffix(".py"))

@@ -1,4 +1,4 @@
-"""Push requests without sockets: what the service posts goes to the app of the prober's endpoint, through the same network conditions."""
+"""Push requests without sockets: from the service to the app of the prober's endpoint, under the same network conditions."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from urllib.parse import urlsplit
 from prober.simulation.network import Network
 
 App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
-"""In the words of ASGI."""
+"""An ASGI application."""
 
 
 class SimulatedPosts:
-    """Carries requests to one app."""
+    """Client that sends POST requests to one app."""
 
     def __init__(self, network: Network, app: App) -> None:
         self._network, self._app = network, app
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int | None:
-        """The status of the answer; None if the network is down."""
+        """Return the status of the response; None if the network is down."""
         await asyncio.sleep(self._network.delay_s())
         if self._network.is_down:
             return None
@@ -34,11 +34,11 @@ class SimulatedPosts:
         return exchange.status
 
     async def close(self) -> None:
-        """It has no resources to release."""
+        """Do nothing: there are no resources to release."""
 
 
 class _Exchange:
-    """One request and its answer, in the words of ASGI."""
+    """One request and its response, with the callables of ASGI."""
 
     def __init__(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
         self.status: int | None = None
@@ -56,9 +56,9 @@ class _Exchange:
         }
 
     async def carried_out(self, app: App) -> None:
-        """Returns when the app has answered.
+        """Return when the app has answered.
 
-        If the caller stops waiting, the app goes on; `given_up` reports that to it.
+        If the caller stops waiting, the app continues; `given_up` reports that to it.
         """
         answering = asyncio.ensure_future(app(self._scope, self._receive, self._send))
         await asyncio.shield(answering)

@@ -1,4 +1,4 @@
-"""The history of a simulation: the same writer as in the service, without its threads. The same seed gives the same files."""
+"""The history of a simulation: the writer of the service, without its threads. The same seed writes the same files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FLUSH_EVERY_S: Final = 60.0
 
 @asynccontextmanager
 async def recorded(location: str | None, process: str) -> AsyncIterator[list[RunSink]]:
-    """Within this, the sinks that write the history; none without a location.
+    """Provide the sinks that write the history; none without a location.
 
     `process` names the files.
     """

@@ -1,7 +1,7 @@
-"""The sum of simulations, kept in a file, so that ten thousand hours can be gathered over many starts.
+"""Totals of simulations in a file, so that ten thousand hours can be accumulated over many starts.
 
-A JSON document: which simulations they are and of which program, the seeds, and what came of all of them together. It is rewritten now
-and then, and at the end; what was simulated since is simulated again at the next start.
+The JSON document contains the kind of simulations, the digest of the program, the seeds, and the totals. It is rewritten regularly and at
+the end; unwritten simulations are repeated at the next start.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from prober.simulation.world import Simulated
 
 FORMAT: Final = "ordering-prober-simulations"
 WRITTEN_EVERY: Final = 100
-"""Simulations; a few minutes are lost at most."""
+"""Number of simulations between two writes; at most a few minutes are lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Simulations:
-    """Which simulations are in a file: of so many hours, with only these faults, or all that there are if none is named."""
+    """Kind of the simulations in a file: their length, and their faults (empty: all)."""
 
     hours: float
     faults: tuple[str, ...] = ()
@@ -44,9 +44,9 @@ _DOCUMENT: Final = TypeAdapter(_Document)
 
 
 class Results:
-    """The simulations of so many hours with only these faults that a file has; `detection` is their sum.
+    """Results in a file for simulations of `hours` with only these faults; `detection`: their totals.
 
-    Raises ConfigError if the file has others, or cannot be read or written.
+    Raises ConfigError if the file contains other simulations, or cannot be read or written.
     """
 
     def __init__(self, path: Path, hours: float, faults: tuple[str, ...] = ()) -> None:
@@ -67,12 +67,12 @@ class Results:
         self._not_written = 0
 
     def without(self, seeds: Iterable[int]) -> Sequence[int]:
-        """Those of some seeds that are still to be simulated."""
+        """Return those of the seeds that are not simulated yet."""
         return [seed for seed in seeds if seed not in self._seeds]
 
     @property
     def seeds(self) -> Sequence[tuple[int, int]]:
-        """Those that there are: the first and the last of each unbroken row of them."""
+        """Seeds with results: the first and the last of each unbroken range."""
         rows: list[tuple[int, int]] = []
         for seed in sorted(self._seeds):
             if rows and rows[-1][1] == seed - 1:
@@ -82,7 +82,7 @@ class Results:
         return rows
 
     def add(self, simulated: Simulated) -> None:
-        """Adds another one. It is lost if the program ends before `write`, or before as many others as `WRITTEN_EVERY` are added."""
+        """Add a simulation. It is lost if the program ends before the next `write`, which follows every `WRITTEN_EVERY`."""
         self.detection.add(simulated)
         self._seeds.add(simulated.plan.seed)
         self._not_written += 1
@@ -90,7 +90,7 @@ class Results:
             self.write()
 
     def write(self) -> None:
-        """Writes what there is, all or nothing. Raises ConfigError if that fails."""
+        """Write the file atomically. Raises ConfigError if that fails."""
         document = _Document(self._simulations, list(self.seeds), self.detection)
         beside = self._path.with_name(f"{self._path.name}.new")
         try:

@@ -1,4 +1,4 @@
-"""Seeds as they are written: `1..200`, or one number; and how long the simulation of each is."""
+"""Notation of seeds, `1..200` or one number, and the default length of a simulation."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 from prober.errors import ConfigError
 
 HOURS_DEFAULT: Final = 0.05
-"""Simulated hours of a seed."""
+"""Simulated hours per seed."""
 
 
 def read_seeds(text: str) -> range:
-    """The seeds, both ends included. Raises ConfigError."""
+    """Return the seeds of a text, both ends included. Raises ConfigError."""
     first, dots, last = text.partition("..")
     try:
         seeds = range(int(first), int(last if dots else first) + 1)

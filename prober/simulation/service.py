@@ -23,7 +23,7 @@ _SERIALS_PER_SECOND: Final = 1_000_000
 
 
 class SimulatedService:
-    """A service with faults; `app` takes its pushes. Its clock is its own, never set."""
+    """A service with faults, which sends its pushes to `app`. Its clock is separate and never set."""
 
     def __init__(self, faults: Iterable[Fault], conditions: NetworkConditions, rng: Random, app: App) -> None:
         loop, began = asyncio.get_running_loop(), STARTED_AT.timestamp()
@@ -38,7 +38,7 @@ class SimulatedService:
         self.network.serve(Servicer(self._pump, Calls(self._pump)).handlers())
 
     async def stop(self) -> None:
-        """Ends everything that goes on here."""
+        """Stop the service with all its tasks."""
         self.network.cut(0.0)
         self._pump.stop()
         await self._pump.close()

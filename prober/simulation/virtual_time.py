@@ -1,7 +1,7 @@
-"""An event loop whose time is virtual: hours pass in no time, and everything happens in the same order each time.
+"""An event loop with virtual time: hours pass instantly, and all callbacks run in the same order each time.
 
-It waits for nothing but time, so it is simpler than asyncio's own, and several times as fast: no selector, no self-pipe to look at, and of
-each turn no more is kept than what is to be called.
+It waits only for timers, so it is simpler than asyncio's own loop, and several times as fast: it has no selector and no self-pipe, and
+stores no more of a callback than its call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ READING_S: Final = 1e-6
 """What passes when a clock is read."""
 
 STARTED_AT: Final = datetime(2025, 12, 19, 23, 59, 30, tzinfo=UTC)
-"""A Friday. Its day is over for programs of the real time, such as the nightly jobs."""
+"""Start of every simulation, a Friday. That day is over in real time, for example for the nightly jobs."""
 
 _Args = TypeVarTuple("_Args")
 
@@ -31,7 +31,7 @@ _AT_ONCE_S: Final = 1e-9
 
 
 class _Turn(asyncio.TimerHandle):
-    """Something to be called when its time has come. Nothing is kept of it for anybody who debugs."""
+    """A scheduled callback, without data for debugging."""
 
     __slots__ = ("args", "callback", "context", "over", "t")
 
@@ -41,15 +41,15 @@ class _Turn(asyncio.TimerHandle):
         self.over = False
 
     def cancel(self) -> None:
-        """It will not be called."""
+        """Cancel the callback."""
         self.over, self.callback, self.args = True, _nothing, ()
 
     def cancelled(self) -> bool:
-        """Whether it will not be called."""
+        """Return whether the callback was cancelled."""
         return self.over
 
     def when(self) -> float:
-        """Its time."""
+        """Return the time of the callback."""
         return self.t
 
 
@@ -58,10 +58,10 @@ def _nothing() -> None:
 
 
 class VirtualTime(asyncio.SelectorEventLoop):
-    """An event loop whose time stands still while there is something to do, and then jumps to the next timer.
+    """An event loop whose time stands still while callbacks are ready, and then jumps to the next timer.
 
-    t            seconds since it was made.
-    set_forward  by how many seconds the clock of the machine was set; also backwards.
+    t            seconds since the loop was created.
+    set_forward  seconds by which the clock of the machine was set; negative: backwards.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class VirtualTime(asyncio.SelectorEventLoop):
         super().__init__()
 
     def time(self) -> float:
-        """Seconds since it was made."""
+        """Return the seconds since the loop was created."""
         return self.t
 
     def wall(self) -> datetime:
@@ -81,15 +81,15 @@ class VirtualTime(asyncio.SelectorEventLoop):
         return STARTED_AT + timedelta(seconds=self.t) + self.set_forward
 
     def stand_still(self, seconds: float) -> None:
-        """So much time passes at once, in which nothing that runs here gets its turn: a machine that is busy, or was suspended."""
+        """Let time pass without any callback: a machine that is busy, or was suspended."""
         self.t += seconds
 
     def machine(self, seed: int) -> Machine:
-        """A machine with this time, whose random numbers come from a seed."""
+        """Return a machine with this time, whose random numbers come from a seed."""
         return Machine(self._read, lambda: self.wall().timestamp(), Random(seed), count(1))
 
     def call_soon(self, callback: Callable[[*_Args], object], *args: *_Args, context: Context | None = None) -> asyncio.Handle:
-        """Calls it in its turn."""
+        """Call a function in the next round."""
         turn = _Turn(self.t, callback, args, context)
         self._turns.append(turn)
         return turn
@@ -99,7 +99,7 @@ class VirtualTime(asyncio.SelectorEventLoop):
     def call_at(
         self, when: float, callback: Callable[[*_Args], object], *args: *_Args, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        """Calls it at a time; of what is to be called at the same time, what was asked for first comes first."""
+        """Call a function at a time; functions of the same time are called in the order of scheduling."""
         turn = _Turn(when, callback, args, context)
         heappush(self._timers, (when, next(self._numbers), turn))
         return turn
@@ -107,13 +107,13 @@ class VirtualTime(asyncio.SelectorEventLoop):
     def call_later(
         self, delay: float, callback: Callable[[*_Args], object], *args: *_Args, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        """Calls it when so many seconds have passed."""
+        """Call a function after `delay` seconds."""
         return self.call_at(self.t + delay, callback, *args, context=context)
 
     def _run_once(self) -> None:
-        """One round of asyncio's loop: each due callback has a turn.
+        """Run one round of asyncio's loop: each ready callback once.
 
-        Callbacks that become due meanwhile wait for the next round.
+        Callbacks that become ready meanwhile wait for the next round.
         """
         turns = self._turns
         if not turns:
@@ -129,7 +129,7 @@ class VirtualTime(asyncio.SelectorEventLoop):
                 self.call_exception_handler({"message": f"a mistake in {turn.callback}", "exception": fault})
 
     def _leap(self) -> None:
-        """Goes to the next timer. RuntimeError if there is none: then nothing will ever happen again."""
+        """Jump to the next timer. Raises RuntimeError without a timer: no callback could ever run again."""
         timers = self._timers
         while timers and timers[0][2].over:
             heappop(timers)
@@ -138,12 +138,12 @@ class VirtualTime(asyncio.SelectorEventLoop):
         self.t = max(self.t, timers[0][0])
 
     def _ring(self) -> None:
-        """Whose time has come has the next turn."""
+        """Move all due timers to the ready callbacks."""
         timers, now = self._timers, self.t + _AT_ONCE_S
         while timers and timers[0][0] < now:
             self._turns.append(heappop(timers)[2])
 
     def _read(self) -> float:
-        """Reading the clock takes time: no two things happen at one time."""
+        """Return the time; each read advances it, so that no two events have the same time."""
         self.t += READING_S
         return self.t

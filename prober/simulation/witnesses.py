@@ -1,17 +1,17 @@
 """Observability of a fault: whether the record of a client can prove it.
 
-Without that, no event on record tells the service from an honest one.
+Otherwise the record does not differ from that of a correct service.
 
 The ledger of the service contains its actions, not their meaning for a client. The record cannot prove a fault in these cases:
 
-* A message was acknowledged, and the service had not received the acknowledgement yet: it need not be redelivered.
-* A subscriber has answered a message, or the lease may be over, and the service still counted it as outstanding: it is not held.
+* A message was acknowledged, and the service had not received the acknowledgement yet: redelivery is not required.
+* A subscriber has answered a message, or the lease may be over, and the service still counted it as outstanding: no subscriber holds it.
 * A stream ended soon after the fault: it may have been dead before.
-* Acknowledged messages were to be redelivered: they may have gone with a stream that broke, or have come just before on another session.
-* A subscriber had received everything: it misses nothing when the service falls silent.
-* A message is left of an earlier run: it belongs to no record.
+* Acknowledged messages were to be redelivered: they may be lost with a stream that broke, or have arrived just before on another session.
+* A subscriber had received all messages: a silence of the service is not visible.
+* A message remains from an earlier run: it belongs to no record.
 
-Faults that are not named in `SEEN` are seen whenever they are injected.
+Faults outside `SEEN` are visible whenever they are injected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from prober.embedded.faults import Injection
 
 
 class _Receipt(NamedTuple):
-    """A message was received on a session."""
+    """Receipt of a message on a session."""
 
     t: float
     session: str
@@ -37,10 +37,10 @@ class _Receipt(NamedTuple):
 
 
 class Witnesses:
-    """Listens to one run, and says which injections could be seen there.
+    """Observer of one run that decides which injections are visible in its record.
 
-    rules   those of its subscriptions.
-    epoch   that of its own messages.
+    rules   rules of its subscriptions.
+    epoch   epoch of its own messages.
     """
 
     def __init__(self, rules: Mapping[str, Rules], epoch: str) -> None:
@@ -67,7 +67,7 @@ class Witnesses:
         }
 
     def event(self, event: Event) -> None:
-        """The next event."""
+        """Process the next event."""
         handler = self._handlers.get(type(event))
         if handler is not None:
             handler(event)
@@ -102,25 +102,25 @@ class Witnesses:
         self._sought = True
 
     def saw(self, injection: Injection, t: float) -> bool:
-        """Whether the client can tell an injection from legal behaviour; `t` by its clock."""
+        """Return whether the record distinguishes an injection from legal behaviour; `t` by the client's clock."""
         if injection.message_id in self._foreign or self._is_unrecorded(injection):
             return False
         seen = SEEN.get(injection.fault)
         return injection.where not in {"", *self._rules} or seen is None or seen(self, injection, t)
 
     def _is_unrecorded(self, injection: Injection) -> bool:
-        """Whether the injection affected a message without a key in a run without these.
+        """Return whether the injection affected a message without a key in a run that does not publish any.
 
         Such a run records no message without a key.
         """
         return bool(injection.message_id) and not injection.key and not self._published[""]
 
     def was_never_acked(self, injection: Injection, _t: float) -> bool:
-        """Whether the message must be redelivered."""
+        """Return whether the message must be redelivered."""
         return (injection.where, injection.message_id) not in self._acked
 
     def met_what_is_held(self, injection: Injection, t: float) -> bool:
-        """Whether the message came to one subscriber while another held an earlier one of its key."""
+        """Return whether a subscriber received the message while another one held an earlier message of its key."""
         receipts = self._receipts[injection.where, injection.key]
         came = next((one for one in receipts if one.t >= t and one.message_id == injection.message_id), None)
         return came is not None and any(
@@ -132,7 +132,7 @@ class Witnesses:
         )
 
     def came_while_held(self, injection: Injection, t: float) -> bool:
-        """Whether the message was redelivered while it was held."""
+        """Return whether the message was redelivered while it was held."""
         receipts = [one for one in self._receipts[injection.where, injection.key] if one.message_id == injection.message_id]
         again = next((one for one in receipts if one.t >= t), None)
         return again is not None and any(
@@ -142,11 +142,11 @@ class Witnesses:
         )
 
     def did_not_go_on(self, injection: Injection, t: float) -> bool:
-        """Whether the redelivery left out or reordered later messages of the key.
+        """Return whether the redelivery left out or reordered later messages of the key.
 
-        A held message is redelivered when its lease is over: then the redelivery was slow, and nothing else. Messages that were under way
-        when it began came before. Acknowledged messages may have been sent on a stream that broke meanwhile. Messages of another session
-        may have been sent after that message already.
+        A held message is redelivered when its lease is over: then the redelivery was slow, no more. Messages in transit when it started
+        arrived before. Acknowledged messages may have been sent on a stream that broke meanwhile. Messages of another session may have been
+        sent after that message already.
         """
         receipts = self._receipts[injection.where, injection.key]
         injected = next((one.seq for one in receipts if one.message_id == injection.message_id), 0)
@@ -173,13 +173,13 @@ class Witnesses:
         return not self._may_have_gone_with_a_stream(injection.where, left_out, t, until_t)
 
     def fell_silent(self, injection: Injection, t: float) -> bool:
-        """Whether anything of the key is missed: what had come before, or never came though it was published, or was not acknowledged."""
+        """Return whether the key has pending messages: received before, or published but never received, or unacknowledged."""
         return self._is_pending(injection.where, injection.key) or self.did_not_go_on(injection, t)
 
     def missed_anything(self, _injection: Injection, _t: float) -> bool:
-        """Whether a message is missing anywhere; after a seek there always is one.
+        """Return whether any message is missing; after a seek there always is one.
 
-        If nothing was ever pushed, it is unknown whether the service could reach the endpoint.
+        If no message was ever pushed, it is unknown whether the service could reach the endpoint.
         """
         reached = [name for name, rules in self._rules.items() if rules.mode is not Mode.PUSH or self._was_reached(name)]
         return bool(reached) and (self._sought or any(self._is_pending(name, key) for name in reached for key in self._published))
@@ -188,18 +188,18 @@ class Witnesses:
         return any(receipts for (where, _), receipts in self._receipts.items() if where == subscription)
 
     def _is_pending(self, subscription: str, key: str) -> bool:
-        """Whether something of a key never came though it was published, or was not acknowledged."""
+        """Return whether a published message of a key was never received, or not acknowledged."""
         receipts = self._receipts[subscription, key]
         unacked = any((subscription, one.message_id) not in self._acked for one in receipts)
         return unacked or bool(self._published[key] - {one.message_id for one in receipts})
 
     def _may_have_followed(self, subscription: str, one: _Receipt, began: _Receipt) -> bool:
-        """Whether what came before another message may have been sent after it, which was slow on its own session."""
+        """Return whether a message received earlier may have been sent later than another, which was slow on its session."""
         sent_t = max(self._opened_t.get(began.session, -inf), began.t - self._rules[subscription].delivery_delay_max_s)
         return one.session != began.session and one.t >= sent_t
 
     def _may_have_gone_with_a_stream(self, subscription: str, left_out: list[_Receipt], t: float, until_t: float) -> bool:
-        """Whether messages missing at `until_t` may have been sent since `t`, and lost."""
+        """Return whether messages missing at `until_t` may have been sent since `t`, and lost."""
         acked = all(self._acked.get((subscription, one.message_id), inf) < until_t for one in left_out)
         return acked and any(t < broke_t <= until_t for broke_t in self._breaks[subscription])
 
@@ -207,14 +207,17 @@ class Witnesses:
         return self._subscribers.get(receipt.session, receipt.session)
 
     def _is_held(self, subscription: str, receipt: _Receipt, t: float) -> bool:
-        """Whether a receipt is unanswered at a time, and its lease runs, however long it was on its way."""
+        """Return whether a receipt is unanswered at a time, and its lease runs for any possible transfer time."""
         rules = self._rules[subscription]
         sent_t = receipt.t - rules.delivery_delay_max_s
         answers = self._answered.get((subscription, receipt.message_id), ())
         return t < sent_t + rules.ack_deadline_s and not any(answer_t <= t for answer_t in answers)
 
     def _stayed(self, subscription: str, t: float, *sessions: str) -> bool:
-        """Whether streams were open for so long after a time that they were alive then; the end of a response says nothing."""
+        """Return whether streams stayed open long enough after a time to prove that they were alive then.
+
+        The end of a pull response proves nothing.
+        """
         if not self._is_streaming(subscription):
             return True
         alive_t = t + self._rules[subscription].close_detection_max_s
@@ -240,4 +243,4 @@ SEEN: Final[Mapping[str, Callable[[Witnesses, Injection, float], bool]]] = Mappi
         "lease_short": Witnesses.came_while_held,
     }
 )
-"""By fault, whether its record differs from that of legal behaviour."""
+"""Check by fault: whether its record differs from that of legal behaviour."""

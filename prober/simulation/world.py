@@ -1,4 +1,4 @@
-"""One simulation from begin to end: a service, a network, one prober after the other, and what happens around them."""
+"""One simulation from start to end: a service, a network, consecutive probers, and disturbances."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BUSY_EVERY_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What came of a simulation; `faults` are mistakes of ours."""
+    """Result of a simulation; `faults`: exceptions in the project's own code."""
 
     plan: Plan
     notes: tuple[RunNote, ...]
@@ -41,20 +41,20 @@ class Simulated:
 
     @property
     def events(self) -> int:
-        """How many events were recorded."""
+        """Number of recorded events."""
         return sum(note.events for note in self.notes)
 
 
 @cache
 def defaults() -> Config:
-    """The configuration without any setting of a user."""
+    """Return the configuration without user settings."""
     return load(None, {"ORDERING_PROBER_INSTANCE": INSTANCE})
 
 
 def simulate(plan: Plan, history: str | None = None) -> Simulated:
-    """Carries a plan out, in no event loop but its own.
+    """Run a simulation in an event loop of its own.
 
-    `history`: where to write it as one; None: nowhere.
+    `history`: location of a history to write; None: no history.
     """
     loop = VirtualTime()
     with _quiet(), on_machine(loop.machine(plan.seed)), asyncio.Runner(loop_factory=lambda: loop) as runner:
