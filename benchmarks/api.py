@@ -1,9 +1,9 @@
-"""How fast the API answers 10 readers of a full store: p99 of each list.
+"""Latency of the API for 10 readers of a full store: p99 of each list.
 
     python -m benchmarks.api [--runs N] [--findings N] [--clients C] [--seconds S] [--url URL]
 
-The store is filled with runs and findings of 30 days (seeded): SQLite, or an empty one at a URL. The API runs in a process of its own, by
-its own server; the clients ask over loopback, each its next question as soon as it has an answer, so the server is always busy.
+The store is filled with runs and findings of 30 days (seeded): SQLite, or an empty store at a URL. The API runs in a process of its own,
+with its own server. The clients send requests over loopback, each the next one as soon as it has a response, so the server is always busy.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WARM_UP_S = 0.5
 ROUNDS = 3
 CLIENTS = 10
 P99_MAX_MS = 150.0
-"""Of a list."""
+"""Limit of the p99 of a list, in milliseconds."""
 NO_LISTS = ("status", "a finding", "a run")
 
 
@@ -46,7 +46,7 @@ NO_LISTS = ("status", "a finding", "a run")
 
 
 def questions(findings: Sequence[str], runs: int, random: Random) -> dict[str, Callable[[], str]]:
-    """Paths to ask, by what is measured; those with a choice differ from request to request."""
+    """Return a function per measurement that returns a path to request; paths with a choice differ from request to request."""
 
     def time() -> str:
         return f"2026-02-{random.randrange(1, 29):02}T{random.randrange(24):02}:00:00Z"
@@ -90,7 +90,7 @@ def questions(findings: Sequence[str], runs: int, random: Random) -> dict[str, C
 
 
 class Client:
-    """A reader with a connection of its own: the least that speaks HTTP, since a library takes longer to ask than the server to answer."""
+    """A reader with a connection of its own: a minimal HTTP client, since a library takes longer than the server."""
 
     def __init__(self, host: str, port: int) -> None:
         self._address = host, port
@@ -103,7 +103,7 @@ class Client:
         self._writer.close()
 
     async def get(self, path: str) -> bytes:
-        """The body of an answer, which must be one."""
+        """Return the body of a response. Raises an error for any status but 200."""
         self._writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         head = await self._reader.readuntil(b"\r\n\r\n")
         body = await self._reader.readexactly(int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]))
@@ -113,7 +113,7 @@ class Client:
 
 @asynccontextmanager
 async def clients(url: str, number: int) -> AsyncIterator[list[Client]]:
-    """So many of them."""
+    """Provide a number of connected clients."""
     address = urlsplit(url)
     async with AsyncExitStack() as stack:
         opening = (Client(address.hostname or "", address.port or 0) for _ in range(number))
@@ -121,7 +121,7 @@ async def clients(url: str, number: int) -> AsyncIterator[list[Client]]:
 
 
 async def measure(url: str, path: Callable[[], str], options: argparse.Namespace) -> tuple[float, ...]:
-    """Lets all clients ask for some seconds, in several rounds; the p99 of their waits in each, in milliseconds."""
+    """Let all clients send requests for some seconds, in several rounds; return the p99 latency of each round, in milliseconds."""
 
     async def ask_until(client: Client, until: float, waits: list[float]) -> None:
         while (began := perf_counter()) < until:
@@ -139,7 +139,7 @@ async def measure(url: str, path: Callable[[], str], options: argparse.Namespace
 
 
 async def far_page(url: str, number: int) -> str:
-    """The address of a page of the list of runs that is far from the first one."""
+    """Return the address of a page of the list of runs that is far from the first one."""
     address = "/api/v1/runs"
     async with clients(url, 1) as (client,):
         for _ in range(number - 1):
@@ -148,7 +148,7 @@ async def far_page(url: str, number: int) -> str:
 
 
 async def ask(url: str, findings: Sequence[str], options: argparse.Namespace) -> Mapping[str, tuple[float, ...]]:
-    """Prints a line per question; the p99 of each round in milliseconds, by question."""
+    """Measure each question and print a line for it; return the p99 of each round in milliseconds, by question."""
     p99: dict[str, tuple[float, ...]] = {}
     far = await far_page(url, min(FAR_PAGE, options.runs // 50))
     for name, path in {**questions(findings, options.runs, Random(1)), "runs, page 1,000": lambda: far}.items():
@@ -161,7 +161,7 @@ async def ask(url: str, findings: Sequence[str], options: argparse.Namespace) ->
 
 
 async def serve(url: str) -> None:
-    """The API alone, as `ordering-prober api` serves it."""
+    """Serve the API alone, as `ordering-prober api` does."""
     collect_rarely()
     config = load(None, {})
     database = Database(url)
@@ -172,7 +172,7 @@ async def serve(url: str) -> None:
 
 
 def benchmark(options: argparse.Namespace) -> Mapping[str, tuple[float, ...]]:
-    """Fills a store, serves it and asks."""
+    """Fill a store, serve it and measure."""
     with tempfile.TemporaryDirectory(prefix="okp-bench-") as folder:
         url = options.url or f"sqlite:///{folder}/status.db"
         began = perf_counter()
@@ -207,7 +207,7 @@ def figures() -> Iterator[Figure]:
 
 
 def main() -> None:
-    """Serves, or measures."""
+    """Serve, or measure."""
     options = options_of()
     if options.serve:
         asyncio.run(serve(options.serve))

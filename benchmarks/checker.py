@@ -2,8 +2,8 @@
 
     python -m benchmarks.checker [HISTORY ...]
 
-Both times of a history are taken in turn in one process, and the shortest count, so the ratios hold on any machine. They are times of the
-processor, so they hold on a busy one, too. The histories are legal (`benchmarks/histories.py`).
+Both times of a history are measured alternately in one process, and the shortest count, so the ratios hold on any machine. They are CPU
+times, so they also hold on a busy machine. The histories are legal (`benchmarks/histories.py`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from prober.traces.trace import write_trace
 
 REPEAT: Final = 5
 EVENTS: Final = 100_000
-"""Of an endless history."""
+"""Number of events of an endless history."""
 RULES = Rules()
 LOADS = "times orjson.loads of its line"
 GOALS = {
@@ -49,7 +49,7 @@ KIB_MAX = {IDLE: 1.0, SHORT: 10.0, FULL: 60.0}
 
 
 def seconds(work: Callable[[Any], object], items: Iterable[Any]) -> float:
-    """How much of the processor's time it takes to do something with each item; what else runs on the machine does not count."""
+    """Return the CPU seconds of calling `work` with each item; other processes on the machine do not count."""
     started = process_time()
     for item in items:
         work(item)
@@ -57,7 +57,7 @@ def seconds(work: Callable[[Any], object], items: Iterable[Any]) -> float:
 
 
 def ratios(history: History, repeat: int, count: int) -> list[float]:
-    """The time of the checker as a multiple of the yardstick, once for each round.
+    """Return the time of the checker as a multiple of the yardstick, once for each round.
 
     Raises AssertionError if the checker reports a violation.
     """
@@ -75,7 +75,10 @@ def ratios(history: History, repeat: int, count: int) -> list[float]:
 
 
 def one_round(events: Sequence[Event], lines: Sequence[bytes], rules: Rules) -> tuple[float, float]:
-    """Seconds to parse the lines, and to verify the events. The search for cycles does not see what is there already, as in the service."""
+    """Return the seconds to parse the lines, and to verify the events.
+
+    As in the service, the garbage collector ignores objects that exist before.
+    """
     gc.collect()
     gc.freeze()
     verifier = Verifier(rules, subscriptions=("s",))
@@ -85,7 +88,10 @@ def one_round(events: Sequence[Event], lines: Sequence[bytes], rules: Rules) -> 
 
 
 def bytes_per_key(keys: int, messages: int, *, idle: bool) -> float:
-    """Bytes that the checker keeps per key after `messages` delivered and acknowledged; idle: long after the last of them."""
+    """Return the bytes that the checker stores per key after `messages` delivered and acknowledged.
+
+    idle: long after the last message.
+    """
     verifier = Verifier(RULES, subscriptions=("s",))
     verifier.observe(Opened(0.0, "s", "stream", "client"))
     names = [f"key-{number}" for number in range(keys)]
@@ -110,7 +116,7 @@ def bytes_per_key(keys: int, messages: int, *, idle: bool) -> float:
 
 
 def sizes() -> Mapping[str, float]:
-    """Bytes per key, by what kind of key."""
+    """Return the bytes per key, by kind of key."""
     return {
         IDLE: bytes_per_key(2000, 20, idle=True),
         SHORT: bytes_per_key(2000, 20, idle=False),
@@ -119,7 +125,7 @@ def sizes() -> Mapping[str, float]:
 
 
 def figures(repeat: int = REPEAT, count: int = EVENTS, names: Sequence[str] = ()) -> Iterator[Figure]:
-    """The figures of the checker: by default of all histories, and of its memory."""
+    """Yield the figures of the checker: by default of all histories, and of its memory."""
     collect_rarely()
     for history in HISTORIES:
         if not names or history.name in names:

@@ -1,7 +1,7 @@
-"""Plain days of history, as large as one likes, to measure the nightly jobs on: legal traffic on many keys, a few of them hot.
+"""Simple days of history of any size for measurements of the nightly jobs: legal traffic on many keys, a few of them hot.
 
-A day is one long run. Message n of a key is sent near (n + phase) / rate, and when everything else happens to it follows from that. So
-any stretch of the day is computed by itself, column by column and in the order of the recorder, and memory does not grow with the day.
+A day is one long run. Message n of a key is sent near (n + phase) / rate, and the times of its other events follow from that. So any part
+of the day can be computed independently, column by column and in the order of the recorder, and memory does not grow with the day.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ RUN_ID: Final = "traffic-1"
 STREAMS: Final = ("stream-0", "stream-1", "stream-2", "stream-3")
 KEYS_MAX: Final = 4_000
 MESSAGES_PER_KEY: Final = 200
-"""A day has as many keys as have so many messages each, up to that number."""
+"""Minimum number of messages per key: a day has as many keys as it allows, up to `KEYS_MAX`."""
 EVENTS_PER_MESSAGE: Final = 4
 ROWS_AT_ONCE: Final = 250_000
 T0_S: Final = 1_000.0
@@ -56,11 +56,11 @@ OPENS_S, SENDS_S, ENDS_S = 5.0, 10.0, DAY_S - 1.0
 PLAIN_BYTES: Final = 256
 BUSY_BYTES_PER_S: Final = 0.95e6
 REFUSED_OF: Final = 97
-"""One message in this many is nacked, and redelivered."""
+"""Interval of nacked and redelivered messages: one message in this many."""
 CALM_GAP_S: Final = 2.0
-"""Nacks need this gap on the key: otherwise later messages are redelivered, too."""
+"""Minimum gap between messages of a key with nacks: with a shorter gap later messages are redelivered, too."""
 GOLDEN: Final = 0.618034
-"""Multiples of it fill the time between two turns evenly, and none of them twice."""
+"""Golden ratio: its multiples fill the time between two turns evenly, without repetition."""
 
 Numbers = NDArray[Any]
 
@@ -69,10 +69,10 @@ Numbers = NDArray[Any]
 
 
 class KeyTraffic(NamedTuple):
-    """How one key behaves.
+    """Traffic of one key.
 
-    share     of the messages of the day, all sent by `until_s`.
-    slowness  how much longer than sending them it takes to receive them all: above 1, its consumer is too slow.
+    share     share of the messages of the day, all sent by `until_s`.
+    slowness  duration of receiving all messages as a multiple of that of sending them: above 1, its consumer is too slow.
     """
 
     name: str
@@ -87,11 +87,11 @@ HOT: Final = {
     KeyTraffic("hot-throughput", 0.01, HOUR_S, is_busy=True): HotKeyClass.THROUGHPUT_BOUND,
     KeyTraffic("hot-consumer", 0.14, 0.65 * DAY_S, slowness=1.45): HotKeyClass.CONSUMER_BOUND,
 }
-"""The keys that must be found, and as what."""
+"""Keys that the jobs must find, and their classes."""
 
 
 def key_traffic(messages: int) -> list[KeyTraffic]:
-    """All keys of a day with so many messages."""
+    """Return all keys of a day with this number of messages."""
     rng = Random(1)
     weights = [rng.uniform(0.7, 1.3) for _ in range(min(KEYS_MAX, messages // MESSAGES_PER_KEY))]
     plain = (1.0 - sum(key.share for key in HOT)) / sum(weights)
@@ -102,7 +102,7 @@ def key_traffic(messages: int) -> list[KeyTraffic]:
 
 
 class Step(NamedTuple):
-    """Something that happens to messages: how long after they were sent, whether only when the consumer is ready, and to which."""
+    """Event of messages: its delay after the publish, whether it waits for the consumer, and its messages (`refused`; None: all)."""
 
     event: str
     later_s: float
@@ -120,7 +120,7 @@ STEPS: Final = (
     Step("acked", 0.4, refused=True),
 )
 PUBLISH, CONFIRM, RECEIVE, ACK, NACK, RECEIVE_AGAIN, ACK_AGAIN = range(len(STEPS))
-"""The numbers of the steps; that of the publish says how large a message is."""
+"""Numbers of the steps; only the publish has the size of the message."""
 
 
 class Traffic:
@@ -138,12 +138,12 @@ class Traffic:
         self._calm = 0.5 / self._rates > CALM_GAP_S
 
     def parts(self) -> Iterable[tuple[float, float]]:
-        """Parts of the day of at most an hour, in seconds."""
+        """Return parts of the day of at most an hour, in seconds."""
         parts = ceil(EVENTS_PER_MESSAGE * self._counts.sum() / DAY_S * HOUR_S / ROWS_AT_ONCE)
         return pairwise(np.linspace(0.0, DAY_S, 24 * parts + 1))
 
     def messages(self, run: RunContext, origin: Origin) -> Iterator[pa.Table]:
-        """All messages by when they were sent, in the same parts: rows of the table."""
+        """Yield all messages in the order of publishing, in the same parts: rows of the table."""
         for begin, end in self.parts():
             _, k, n, sent_s = self._selected(PUBLISH, begin, end)
             times = [self._slowed(step)[k] * sent_s + step.later_s * self._paces[k] for step in STEPS]
@@ -155,7 +155,7 @@ class Traffic:
                 )
 
     def events(self) -> Iterator[pa.Table]:
-        """All events in the recorder's order, in parts of at most an hour: the columns that differ from row to row."""
+        """Yield all events in the recorder's order, in parts of at most an hour: the columns that differ from row to row."""
         for begin, end in self.parts():
             columns = zip(*(self._selected(number, begin, end) for number in range(len(STEPS))), strict=True)
             steps, keys, numbers, times = map(np.concatenate, columns)
@@ -164,7 +164,7 @@ class Traffic:
                 yield self._rows(steps[order], keys[order], numbers[order], times[order])
 
     def _selected(self, number: int, begin: float, end: float) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-        """To which messages a step happens in that time: the step, their keys and numbers, and when."""
+        """Return the occurrences of a step in a period: step, keys, message numbers and times."""
         step = STEPS[number]
         first = np.clip(self._turns(step, begin) - 1.0, 0, self._counts).astype(int)
         last = np.clip(self._turns(step, end) + 1.0, 0, self._counts).astype(int)
@@ -181,7 +181,7 @@ class Traffic:
         return sent_s
 
     def _turns(self, step: Step, t: float) -> Numbers:
-        """The number of the message of each key to which the step happens about then."""
+        """Return the number of the message of each key to which the step happens at about `t`."""
         sent_s = (t - step.later_s * self._paces) / self._slowed(step)
         turns: Numbers = (sent_s - SENDS_S) * self._rates
         return turns
@@ -206,7 +206,7 @@ class Traffic:
 
 
 def stepped(steps: Numbers, t: Numbers, columns: Mapping[str, pa.Array]) -> pa.Table:
-    """Events by the number of their step, at seconds of the day; each has of the columns those that are its own."""
+    """Return events by the number of their step, at seconds of the day; each has only the columns of its type."""
     own = {name: _of_steps([name in EVENT_FIELDS[step.event].values() for step in STEPS], steps) for name in columns}
     present = {name: pc.if_else(own[name], values, None) for name, values in columns.items()}
     return pa.table({"t": t + T0_S, "event": _of_steps([step.event for step in STEPS], steps), **present})
@@ -219,7 +219,10 @@ def _of_steps(values: list[Any], steps: Numbers) -> pa.Array:
 def message_rows(
     run: RunContext, origin: Origin, times: Sequence[Numbers], refused: Numbers, columns: Mapping[str, pa.Array]
 ) -> pa.Table:
-    """Rows of the table of messages: what differs from row to row, when each step would happen to them, and which are refused."""
+    """Return rows of the table of messages.
+
+    Arguments: the columns that differ from row to row, the time of each step, and the nacked messages.
+    """
     count = len(refused)
     at = [wall_time(pa.array(t + T0_S), origin.clock_offset_s) for t in times]
     again = [at[step].filter(pa.array(refused)) for step in (RECEIVE_AGAIN, NACK)]
@@ -254,7 +257,7 @@ def message_rows(
 
 
 def write_day(location: str, day: date, events: int) -> None:
-    """Writes a day with about so many events; the rows of its run come last, so a history that has them is complete."""
+    """Write a day with about this number of events; the rows of its run come last, so a history that contains them is complete."""
     midnight = datetime.combine(day, time(), UTC).timestamp()
     origin = Origin(PROCESS, midnight - T0_S)
     about = ("benchmark", "production", "europe-west1", "traffic", "wire", TOPIC)
@@ -276,7 +279,7 @@ def write_day(location: str, day: date, events: int) -> None:
 
 
 def recorded(rows: pa.Table, run: RunContext, origin: Origin, first: int) -> pa.Table:
-    """Rows of `stepped`, the first of which has that number in its run, with all columns of the table."""
+    """Return rows of `stepped` with all columns of the table; `first`: number of the first row in its run."""
     shared = {"topic": run.topic, **shared_columns(run, origin)}
     columns = {name: pa.repeat(value, rows.num_rows) for name, value in shared.items()}
     columns["number"] = pa.arange(first, first + rows.num_rows)
@@ -293,19 +296,19 @@ class _Files:
         self._segments = count(1)
 
     def write_events(self, first: int, events: list[Event]) -> None:
-        """Events, of which the first has that number."""
+        """Write events; `first`: number of the first."""
         self._write(EVENTS, events_table(EventEncoder(self._run, self._origin).batches(first, events)))
 
     def write_traffic(self, first: int, rows: pa.Table) -> None:
-        """The same for rows of `Traffic`."""
+        """Write rows of `Traffic`; `first`: number of the first."""
         self._write(EVENTS, recorded(rows, self._run, self._origin, first))
 
     def write_messages(self, rows: pa.Table) -> None:
-        """Rows of `Traffic.messages`."""
+        """Write rows of `Traffic.messages`."""
         self._write(MESSAGES, rows)
 
     def write_runs(self, rows: Iterable[Mapping[str, object]]) -> None:
-        """The rows of runs."""
+        """Write the rows of runs."""
         self._write(RUNS, conform(pa.Table.from_batches([rows_batch(RUNS, rows)]), RUNS))
 
     def _write(self, table: Table, rows: pa.Table) -> None:

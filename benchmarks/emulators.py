@@ -1,8 +1,8 @@
-"""Speed of the embedded server beside Google's emulator, as a client with ordering keys sees it.
+"""Speed of the embedded server and of Google's emulator, measured by a client with ordering keys.
 
-Each server runs in a process of its own. One client publishes, receives and acknowledges the same messages over gRPC on both in turn,
-through the generated clients of google-cloud-pubsub: its subscriber would be the slowest part, at 100 messages a second on one key. A
-figure is the time that the emulator takes divided by the time that the embedded server takes.
+Each server runs in a process of its own. One client publishes, receives and acknowledges the same messages over gRPC on both alternately.
+It uses the generated clients of google-cloud-pubsub, since the subscriber of that package would be the slowest part, at 100 messages a
+second on one key. A figure is the time of the emulator divided by the time of the embedded server.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TIMEOUT_S: Final = 60.0
 
 
 class Client:
-    """A topic and an ordered subscription of its own for each round, on the server at this address."""
+    """A client of the server at an address, with a topic and an ordered subscription for each round."""
 
     def __init__(self, address: str) -> None:
         channel = grpc.insecure_channel(address)
@@ -40,7 +40,7 @@ class Client:
         self._subscriber = SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
 
     def seconds(self, way: Callable[[Client, str, str], float]) -> float:
-        """Seconds that a way takes on new resources, which are deleted afterwards."""
+        """Return the seconds that a way of use takes on new resources, which are deleted afterwards."""
         name = f"speed-{uuid.uuid4().hex}"
         topic, subscription = f"projects/benchmark/topics/{name}", f"projects/benchmark/subscriptions/{name}"
         self._publisher.create_topic(request={"name": topic})
@@ -54,7 +54,7 @@ class Client:
             self._publisher.delete_topic(request={"topic": topic})
 
     def publish(self, topic: str, keys: int, together: int = BATCH, messages: int = MESSAGES) -> None:
-        """Publish messages in requests of so many, each request on one key."""
+        """Publish messages in requests of `together`, each request on one key."""
         for first in range(0, messages, together):
             one = types.PubsubMessage(data=PAYLOAD, ordering_key=f"key-{first // together % keys}")
             self._publisher.publish(request={"topic": topic, "messages": [one] * together})
@@ -85,18 +85,18 @@ class Client:
 
 
 def publishing(client: Client, topic: str, _subscription: str, *, together: int, messages: int) -> float:
-    """Seconds of publishing on 100 keys."""
+    """Return the seconds of publishing on 100 keys."""
     return _timed(partial(client.publish, topic, 100, together, messages))
 
 
 def streaming(client: Client, topic: str, subscription: str, *, keys: int) -> float:
-    """Seconds of receiving on a stream what was published before."""
+    """Return the seconds of receiving previously published messages on a stream."""
     client.publish(topic, keys)
     return _timed(partial(client.stream, subscription))
 
 
 def pulling(client: Client, topic: str, subscription: str) -> float:
-    """Seconds of receiving by pull what was published before."""
+    """Return the seconds of receiving previously published messages by pull."""
     client.publish(topic, 100)
     return _timed(partial(client.pull, subscription))
 
@@ -111,7 +111,10 @@ WAYS: Final[dict[str, Callable[[Client, str, str], float]]] = {
 
 
 def figures(repeat: int = 3) -> Iterator[Figure]:
-    """Each way in turn on both servers, after one round to warm up. Raises CannotMeasureError without Google's emulator."""
+    """Yield the figure of each way of use, measured alternately on both servers, after one round to warm up.
+
+    Raises CannotMeasureError without Google's emulator.
+    """
     command = find_emulator()
     if command is None:
         raise CannotMeasureError("Google's emulator is missing: gcloud components install pubsub-emulator, and Java 11 or newer")

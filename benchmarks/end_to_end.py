@@ -1,8 +1,8 @@
 """What a probed message costs: microseconds of the prober's CPU for publishing, receiving, acknowledging, verifying and counting it.
 
-Both vantages work on one embedded server, which runs in a process of its own. Each round is a whole
-run of the probe `ordering` as the service does it: recorder, checker, backlog, metrics with exemplars, verdict. The figure is the best
-of R rounds after one to warm up; the ratio compares figures of the same call, so it holds on any machine.
+Both vantages use one embedded server, which runs in a process of its own. Each round is a whole run of the probe `ordering` as in the
+service: recorder, checker, backlog, metrics with exemplars, verdict. The figure is the best of R rounds after one to warm up; the ratio
+compares figures of the same call, so it holds on any machine.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ ATTEMPTS_MAX = 5
 
 
 class Undecided(Exception):  # no error: the machine stood still for too long
-    """A run that was not verified to its end; says why."""
+    """A run that was not verified to its end; the text is the reason."""
 
 
 class Bench:
-    """One probe instance, as the service would run it."""
+    """One probe instance, set up as in the service."""
 
     def __init__(self, vantage: Vantage, endpoint: Endpoint, messages: int, together: int) -> None:
         config = load(None, {})
@@ -61,7 +61,7 @@ class Bench:
         self.sink = MetricsSink(metrics, ["s"], SloCounters(config.objectives), Metrics().health, "ordering", "wire")
 
     async def measure(self, endpoint: Endpoint, repeat: int) -> list[tuple[float, float]]:
-        """CPU microseconds per message and messages per second, of each round after one to warm up."""
+        """Return CPU microseconds per message and messages per second, of each round after one to warm up."""
         broker = await connect(endpoint, self.probe_instance.vantage)
         try:
             return [await self.decided_round(broker) for _ in range(repeat + 1)][1:]
@@ -69,7 +69,7 @@ class Bench:
             await broker.close()
 
     async def decided_round(self, broker: object) -> tuple[float, float]:
-        """A round that the machine was fast enough for: one of the first few. Raises CannotMeasureError if none of them was."""
+        """Repeat a round until its run is decided. Raises CannotMeasureError after a few undecided ones on a slow machine."""
         for _ in range(ATTEMPTS_MAX):
             try:
                 return await self.one_round(broker)
@@ -78,7 +78,7 @@ class Bench:
         raise CannotMeasureError(f"the machine is too busy: {why}")
 
     async def one_round(self, broker: object) -> tuple[float, float]:
-        """A whole run. Raises Undecided."""
+        """Execute a whole run. Raises Undecided."""
         cpu, wall = process_time(), perf_counter()
         run = Run(self.probe_instance.experiment, broker, self.target, self.provisioner, self.workload, 1)  # type: ignore[arg-type]
         run.begin(ProbeInstance(self.target.name, self.probe_instance.probe, self.probe_instance.vantage, 0.0), [self.sink])
@@ -91,7 +91,7 @@ class Bench:
 
 
 def probed_us(vantage: Vantage, address: str, messages: int) -> float:
-    """Microseconds of CPU for a probed message."""
+    """Return the CPU microseconds per probed message."""
     collect_rarely()
     endpoint = parse_endpoint(address)
     ((microseconds, _),) = asyncio.run(Bench(vantage, endpoint, messages, 20).measure(endpoint, 1))
@@ -99,7 +99,7 @@ def probed_us(vantage: Vantage, address: str, messages: int) -> float:
 
 
 def in_process(vantage: Vantage, address: str, messages: int) -> float:
-    """The same, in a process that does nothing else."""
+    """Return the same from a separate process."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         return process.submit(probed_us, vantage, address, messages).result()
 

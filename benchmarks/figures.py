@@ -1,4 +1,4 @@
-"""A figure of the report on speed: a ratio that holds on any machine, as often as it was measured, and what it should be."""
+"""Figures of the report on speed: measured ratios that hold on any machine, and their goals."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from typing import Any, Final
 import orjson
 
 REGRESSION: Final = 0.1
-"""A measurement that is slower by more than this share is reported."""
+"""Relative slowdown above which a measurement is reported."""
 
 LINE: Final = (
     b'{"event":"delivered","t":1717.123456,"subscription":"s","key":"key-3","session":"one","epoch":"e","seq":17,"id":"12345678"}'
 )
-"""A line of a trace file: what `orjson.loads` takes for it is the yardstick where nothing else suggests itself."""
+"""A line of a trace file: the time of `orjson.loads` for it is the default yardstick."""
 LINES: Final = 200_000
 
 
 class CannotMeasureError(Exception):
-    """Something that is measured beside ours is not on this machine; says what to install."""
+    """A program to compare with is missing on this machine; the text names what to install."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One measured ratio.
 
-    name     what was measured.
-    unit     what one is, such as "times orjson.loads of the same line".
-    values   in the order in which they were measured, at least one.
-    goal     what it should be at most, or at least if `more` is better; None: there is no goal.
-    group    the benchmark it comes from; filled in by the report.
-    date     when it was measured, as ISO 8601 date; filled in by the report.
+    name     subject of the measurement.
+    unit     unit of a value, such as "times orjson.loads of the same line".
+    values   measured values in order, at least one.
+    goal     upper bound, or lower bound if `more` is better; None: no goal.
+    group    its benchmark; filled in by the report.
+    date     ISO 8601 date of the measurement; filled in by the report.
     """
 
     name: str
@@ -54,23 +54,23 @@ class Figure:
 
     @property
     def worst(self) -> float:
-        """The other end of the spread."""
+        """Worst value."""
         return min(self.values) if self.more else max(self.values)
 
     @property
     def reaches_goal(self) -> bool | None:
-        """None without a goal."""
+        """Whether the best value reaches the goal; None without a goal."""
         if self.goal is None:
             return None
         return self.best >= self.goal if self.more else self.best <= self.goal
 
     def is_worse_than(self, before: Figure) -> bool:
-        """Whether it is worse by more than `REGRESSION`, in its best value as in its worst: what spreads as widely says nothing."""
+        """Return whether best and worst value are both worse by more than `REGRESSION`; a change of one may be noise."""
         change = [mine / theirs for mine, theirs in ((self.best, before.best), (self.worst, before.worst))]
         return max(change) < 1 - REGRESSION if self.more else min(change) > 1 + REGRESSION
 
     def marked(self, group: str, date: str) -> Figure:
-        """The same, and where and when it was measured."""
+        """Return the figure with its group and date."""
         return replace(self, group=group, date=date)
 
 
@@ -81,7 +81,7 @@ def in_turn(repeat: int, *measurements: Callable[[], float]) -> Iterator[tuple[f
 
 
 def yardstick_s() -> float:
-    """Seconds of CPU that `orjson.loads` takes for one line, on this machine, now."""
+    """Return the CPU seconds of `orjson.loads` for one line, on this machine, now."""
     began = process_time()
     for _ in range(LINES):
         orjson.loads(LINE)
@@ -100,7 +100,7 @@ class Kept:
 
 
 def read(path: Path) -> Kept:
-    """Nothing if there is no file."""
+    """Read stored figures; return none if the file does not exist."""
     if not path.exists():
         return Kept()
     kept = json.loads(path.read_text(encoding="utf-8"))
@@ -108,17 +108,17 @@ def read(path: Path) -> Kept:
 
 
 def write(path: Path, kept: Kept) -> None:
-    """Keeps it."""
+    """Store the figures."""
     path.write_text(f"{json.dumps(asdict(kept), indent=1)}\n", encoding="utf-8")
 
 
 def figure_of(kept: Any) -> Figure:
-    """A figure from its JSON object."""
+    """Return a figure from its JSON object."""
     return Figure(**{**kept, "values": tuple(kept["values"])})
 
 
 def merged(before: Iterable[Figure], measured: Iterable[Figure]) -> list[Figure]:
-    """Those measured now in the place of those before; a group that was measured leaves none of its old ones."""
+    """Replace the stored figures of all measured groups by the new ones; return all figures."""
     new = list(measured)
     groups = {figure.group for figure in new}
     return sorted([old for old in before if old.group not in groups] + new, key=lambda one: one.group)
@@ -130,7 +130,7 @@ def machine() -> str:
 
 
 def processor() -> str:
-    """Its name, as far as the system tells."""
+    """Return the name of the processor, as far as the system reports it."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

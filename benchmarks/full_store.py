@@ -1,4 +1,4 @@
-"""A status store with as many runs and findings as are wanted, of the last 30 days: what the API is measured on. Seeded."""
+"""A status store with a given number of runs and findings of the last 30 days, for measurements of the API. Seeded."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ TRACE = (
 
 
 def a_run(number: int, of: int, random: Random) -> dict[str, Any]:
-    """A row: the probe instances take turns; 2 % fail, 1 % are unknown."""
+    """Return a row of a run: the probe instances take turns; 2 % fail, 1 % are unknown."""
     instance, at = INSTANCES[number % len(INSTANCES)], NOON - DAYS * 86_400.0 * (of - number) / of
     verdict = random.choices((Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN), (97, 2, 1))[0]
     counters = {
@@ -87,7 +87,10 @@ def a_run(number: int, of: int, random: Random) -> dict[str, Any]:
 
 
 def an_incident(instance: ProbeInstance, kind: Kind, at: float) -> tuple[str, float | None]:
-    """The name of the one that a finding belongs to, and when it closed. Of each symptom a few on a target; some of the newest are open."""
+    """Return the name of a finding's incident, and its end, None if it is open.
+
+    Each target has a few per symptom; some of the newest are open.
+    """
     episode = int((at - (NOON - DAYS * DAY_S)) // EPISODE_S)
     ends_at = NOON - DAYS * DAY_S + (episode + 1) * EPISODE_S
     is_open = ends_at >= NOON and instance.target in {INSTANCES[number].target for number in OPEN_INSTANCES}
@@ -95,7 +98,7 @@ def an_incident(instance: ProbeInstance, kind: Kind, at: float) -> tuple[str, fl
 
 
 def a_finding(number: int, of: int, random: Random) -> dict[str, Any]:
-    """A row; what failed a run belongs to an incident."""
+    """Return a row of a finding; findings that fail a run belong to an incident."""
     instance, at = random.choice(INSTANCES), NOON - DAYS * 86_400.0 * (of - number) / of
     kind, status = random.choice(KINDS)
     finding = Finding(
@@ -125,7 +128,7 @@ def a_finding(number: int, of: int, random: Random) -> dict[str, Any]:
 
 
 def incidents_of(found: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The rows of the incidents that these findings, the oldest first, belong to."""
+    """Yield the rows of the incidents of these findings, which are ordered from the oldest."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in found:
         if row["incident_id"] is not None:
@@ -144,7 +147,7 @@ def incidents_of(found: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def a_snapshot(instance: ProbeInstance) -> InstanceSnapshot:
-    """A probe instance where all is well."""
+    """Return the snapshot of a probe instance without problems."""
     return InstanceSnapshot(
         instance, Verdict.PASS, Condition.PASS, NOON,
         overdue_s=None, running_since=None, next_run_at=None, last_run=None, last_pass_at=NOON, history=(),
@@ -153,7 +156,7 @@ def a_snapshot(instance: ProbeInstance) -> InstanceSnapshot:
 
 
 def fill(database: Database, runs: int, findings: int) -> list[str]:
-    """Writes all of it; the names of some findings."""
+    """Fill the store; return the ids of some findings."""
     StatusStore(database).prepare()
     random = Random(7)
     _insert(database, RunRecord, (a_run(number, runs, random) for number in range(runs)))
@@ -167,7 +170,7 @@ def fill(database: Database, runs: int, findings: int) -> list[str]:
 
 
 def _insert(database: Database, kind: type[Record], rows: Iterator[dict[str, Any]]) -> None:
-    """Many rows at a time."""
+    """Insert rows in batches."""
     while batch := list(islice(rows, AT_ONCE)):
         with database.writing() as connection:
             connection.execute(insert(kind), batch)

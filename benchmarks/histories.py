@@ -1,4 +1,4 @@
-"""Legal histories for the benchmark of the checker: easy ones, as a healthy subscription gives them, and hard ones.
+"""Legal histories for the benchmark of the checker: easy ones, as of a healthy subscription, and hard ones.
 
 Each is endless or long, and the same whenever it is made. Deliveries carry a publish time, as the service records it.
 """
@@ -19,7 +19,7 @@ EPOCH_NS = 1_700_000_000_000_000_000
 
 
 class History(NamedTuple):
-    """`events` makes it; `limit` says how many of them are enough, None that all are wanted."""
+    """A history: `events` creates it; `limited`: whether it is cut to the required number of events."""
 
     name: str
     mode: Mode
@@ -36,7 +36,7 @@ def message_id(key: int, seq: int) -> str:
 
 
 def published(t: float, key: int, seqs: range) -> Iterator[Event]:
-    """A burst that is published and confirmed."""
+    """Yield a burst that is published and confirmed."""
     for seq in seqs:
         yield PublishInvoked(t, f"key-{key}", "e1", seq)
     for seq in seqs:
@@ -44,17 +44,17 @@ def published(t: float, key: int, seqs: range) -> Iterator[Event]:
 
 
 def delivered(t: float, session: str, key: int, seq: int) -> Event:
-    """One message arrives."""
+    """Return the delivery of a message."""
     return Delivered(t, "s", f"key-{key}", session, "e1", seq, message_id(key, seq), publish_time=EPOCH_NS + seq)
 
 
 def acked(t: float, session: str, key: int, seq: int) -> Event:
-    """One message is acknowledged."""
+    """Return the acknowledgement of a message."""
     return Acked(t, "s", f"key-{key}", session, message_id(key, seq))
 
 
 def nacked(t: float, session: str, key: int, seq: int) -> Event:
-    """One message is refused."""
+    """Return the nack of a message."""
     return Nacked(t, "s", f"key-{key}", session, message_id(key, seq))
 
 
@@ -62,7 +62,7 @@ def nacked(t: float, session: str, key: int, seq: int) -> Event:
 
 
 def bursts(deliveries: Callable[[float, int, range, int], Iterator[Event]]) -> Iterator[Event]:
-    """A burst on each key in turn; `deliveries` says what becomes of one, by time, key, sequence numbers and turn."""
+    """Yield a burst on each key in turn; `deliveries` yields its deliveries by time, key, sequence numbers and turn."""
     seqs = [0] * KEYS
     for turn in count(1):
         t, key = STEP_S * turn, turn % KEYS
@@ -73,7 +73,7 @@ def bursts(deliveries: Callable[[float, int, range, int], Iterator[Event]]) -> I
 
 
 def answered(t: float, session: str, key: int, seqs: range, *, refused: int = 0) -> Iterator[Event]:
-    """Messages arrive together and are acknowledged, except for the one refused."""
+    """Yield deliveries of messages at once, and their acknowledgements, except for the nacked `refused`."""
     for seq in seqs:
         yield delivered(t, session, key, seq)
     for seq in seqs:
@@ -81,7 +81,7 @@ def answered(t: float, session: str, key: int, seqs: range, *, refused: int = 0)
 
 
 def streaming(subscribers: int) -> Iterator[Event]:
-    """Each key has its subscriber. Now and then one refuses a message, and gets it again with what follows."""
+    """Yield a history with one subscriber per key. Sometimes a subscriber nacks a message, and gets it again with all later ones."""
     for subscriber in range(subscribers):
         yield Opened(0.0, "s", f"stream-{subscriber}", f"client-{subscriber}")
 
@@ -96,7 +96,7 @@ def streaming(subscribers: int) -> Iterator[Event]:
 
 
 def pull() -> Iterator[Event]:
-    """A burst is the answer to one pull."""
+    """Yield a history with one pull response per burst."""
 
     def deliveries(t: float, key: int, burst: range, turn: int) -> Iterator[Event]:
         yield Opened(t, "s", f"pull-{turn}", f"pull-{turn}")
@@ -107,7 +107,7 @@ def pull() -> Iterator[Event]:
 
 
 def push() -> Iterator[Event]:
-    """Each message is one request, sent when the one before it was answered."""
+    """Yield a history of single push requests, each sent after the response to the one before."""
 
     def deliveries(t: float, key: int, burst: range, turn: int) -> Iterator[Event]:
         for seq in burst:
@@ -123,7 +123,7 @@ def push() -> Iterator[Event]:
 
 
 def long(messages: int = 20_000, streams: int = 2_000) -> Iterator[Event]:
-    """The service lags behind the publisher more and more, every stream breaks, and each begins with what was not acknowledged."""
+    """Yield a history with a growing backlog in which every stream breaks, and each restarts with the unacknowledged messages."""
     each = messages // streams
     fresh, kept = each // 5, 3
     first = 1
@@ -141,7 +141,10 @@ def long(messages: int = 20_000, streams: int = 2_000) -> Iterator[Event]:
 
 
 def alternating(rounds: int = 10, held: int = 1_000) -> Iterator[Event]:
-    """A subscriber that holds many messages refuses the first; while more of them still reach it, the other one gets them all again."""
+    """Yield a history of two subscribers: one holds many messages and nacks the first.
+
+    While more messages still reach it, the other one gets them all again.
+    """
     for name in ("a", "b"):
         yield Opened(0.0, "s", name, name)
     for turn in range(rounds):
@@ -162,7 +165,7 @@ def alternating(rounds: int = 10, held: int = 1_000) -> Iterator[Event]:
 
 
 def unacked(messages: int) -> Iterator[Event]:
-    """Nothing is acknowledged, and every message comes twice; it is over before a lease is."""
+    """Yield a history without acknowledgements in which every message is delivered twice; it ends before a lease does."""
     yield Opened(0.0, "s", "stream", "client")
     for first in range(1, messages + 1, BURST):
         t, burst = 50.0 * first / messages, range(first, first + BURST)

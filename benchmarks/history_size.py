@@ -1,9 +1,9 @@
-"""How large a history grows: runs the service on its embedded server for a while and looks at the files.
+"""Size of a history: runs the service on its embedded server for a while and measures the files.
 
     python -m benchmarks.history_size [--seconds 330]
 
-Prints events per run of each probe, bytes per event on disk, and what that makes a day with the default configuration. Files are written
-every five minutes; a shorter measurement makes smaller files, which compress a little worse.
+Prints events per run of each probe, bytes per event on disk, and the resulting size per day with the default configuration. Files are
+written every five minutes; a shorter measurement results in smaller files, which compress a little worse.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ class HistorySize:
 
     @property
     def bytes_per_event(self) -> float:
-        """On disk, with its share of the other tables."""
+        """Bytes on disk per event, with its share of the other tables."""
         return self.file_bytes / self.all_events
 
     def events_per_run(self, probe: str) -> float:
-        """On average."""
+        """Return the mean number of events per run."""
         return self.events[probe] / self.runs[probe]
 
 
 def measure(seconds: float) -> HistorySize:
-    """Runs the default configuration for so long, and counts."""
+    """Run the default configuration for some seconds, and measure its history."""
     with tempfile.TemporaryDirectory() as folder:
         settings = {
             "ORDERING_PROBER_API__PORT": "0",
@@ -92,7 +92,7 @@ def counted(history: Path) -> HistorySize:
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=330.0)
     size = measure(parser.parse_args().seconds)

@@ -1,9 +1,9 @@
 """Cost of google-cloud-pubsub alone, without a checker.
 
-Measured are microseconds of CPU per message published, received and acknowledged.
+The measurement is microseconds of CPU per message published, received and acknowledged.
 
-Ordinary code of a user: a publisher with ordering keys and the client's own batches, a subscriber whose callback acknowledges. It is what
-a probed message is compared with.
+Ordinary code of a user: a publisher with ordering keys and the client's own batches, a subscriber whose callback acknowledges. It is the
+reference for the cost of a probed message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAYLOAD = b"x" * 256
 
 
 class PlainClient:
-    """A publisher and a subscriber of a topic of their own, on the server at this address."""
+    """A publisher and a subscriber with a topic of their own, on the server at an address."""
 
     def __init__(self, address: str) -> None:
         os.environ["PUBSUB_EMULATOR_HOST"] = address
@@ -47,9 +47,9 @@ class PlainClient:
             self._done.set()
 
     def one_round(self, messages: int) -> float:
-        """Publishes so many, waits until all have come, and returns microseconds of CPU per message.
+        """Publish messages, wait for all of them, and return microseconds of CPU per message.
 
-        Raises TimeoutError if they do not come.
+        Raises TimeoutError if they do not arrive.
         """
         self._wanted, self._received = messages, count(1)
         self._done.clear()
@@ -60,7 +60,7 @@ class PlainClient:
         return (process_time() - began) / messages * 1e6
 
     def close(self) -> None:
-        """Ends both."""
+        """Close publisher and subscriber."""
         self._receiving.cancel()
         self._receiving.result()
         self._subscriber.close()
@@ -68,7 +68,7 @@ class PlainClient:
 
 
 def measure(address: str, messages: int, repeat: int) -> list[float]:
-    """Microseconds of CPU per message, of each round after one to warm up."""
+    """Return the microseconds of CPU per message, of each round after one to warm up."""
     client = PlainClient(address)
     try:
         return [client.one_round(messages) for _ in range(repeat + 1)][1:]

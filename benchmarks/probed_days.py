@@ -1,7 +1,7 @@
-"""Days of history as probers leave them, to measure the nightly jobs on: 576 short runs on eight probe instances, all legal.
+"""Days of history as probers write them, for measurements of the nightly jobs: 576 short runs on eight probe instances, all legal.
 
-Four probers run two probe instances each, and write a file an hour. A run takes twenty minutes and may cross the hour, so of some
-messages the publish is in one file and the receipt in the next.
+Four probers run two probe instances each, and write a file per hour. A run takes twenty minutes and may cross the hour, so the publish of
+some messages is in one file and the receipt in the next.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ EVENTS_PER_MESSAGE: Final = 4
 INSTANCES_APART_S: Final = 60.0
 EVERY_S: Final = (DAY_S - INSTANCES_APART_S * PROBERS * INSTANCES_EACH) / RUNS_EACH
 OPENS_S, SENDS_S, SENT_S, ENDS_S = 1.0, 2.0, EVERY_S - 5.0, EVERY_S - 1.0
-"""Of a run, since it began."""
+"""Times in a run, in seconds from its start."""
 
 
 class ProbedRun(NamedTuple):
-    """One run: the messages that each of its keys has, and what its events are numbered from."""
+    """One run: the numbers of messages of its keys, and the number of its first event."""
 
     context: RunContext
     origin: Origin
@@ -57,7 +57,7 @@ class ProbedRun(NamedTuple):
     messages: int
 
     def events(self) -> pa.Table:
-        """All of them, with all columns."""
+        """Return all events, with all columns."""
         opened = Opened(self.t(OPENS_S), self.subscription, "stream", "prober")
         traffic = self._traffic()
         ended = Ended(self.t(ENDS_S), drained=True)
@@ -66,7 +66,7 @@ class ProbedRun(NamedTuple):
         )
 
     def rows(self, events: int) -> list[dict[str, object]]:
-        """Those of the table of runs."""
+        """Return its rows of the table of runs."""
         context, origin = self.context, self.origin
         checks = {one: SliCounts(self.messages * KEYS) for one in (Indicator.ORDER, Indicator.COMPLETENESS)}
         result = RunResult(
@@ -78,18 +78,18 @@ class ProbedRun(NamedTuple):
 
     @property
     def subscription(self) -> str:
-        """Its only one."""
+        """Its only subscription."""
         return next(iter(self.context.rules))
 
     def t(self, since_s: float) -> float:
-        """On the clock of its prober, so long after it began."""
+        """Return the time on its prober's clock, `since_s` seconds after its start."""
         return T0_S + self.begins_s + since_s
 
     def _single(self, number: int, event: Event) -> pa.Table:
         return events_table(EventEncoder(self.context, self.origin).batches(number, [event]))
 
     def message_rows(self) -> pa.Table:
-        """Those of the table of messages."""
+        """Return its rows of the table of messages."""
         n = np.arange(self.messages * KEYS)
         names = self._columns(n, n)
         columns = {name: names[name] for name in ("key", "message_id", "seq")} | {"bytes": names["message_bytes"]}
@@ -97,7 +97,7 @@ class ProbedRun(NamedTuple):
         return message_rows(self.context, self.origin, times, self._refused(n), columns)
 
     def _sent_s(self, n: np.ndarray) -> np.ndarray:
-        """When messages are sent, in seconds of the day."""
+        """Return the publish times of messages, in seconds of the day."""
         return self.begins_s + SENDS_S + n * self._gap_s / KEYS
 
     def _refused(self, n: np.ndarray) -> np.ndarray:
@@ -136,7 +136,7 @@ class ProbedRun(NamedTuple):
 
 
 def runs_of(prober: int, day: date, events: int) -> Iterator[ProbedRun]:
-    """The runs of a prober in their order, on a day with so many events of all."""
+    """Yield the runs of a prober in their order; `events`: number of events of all probers on the day."""
     midnight = datetime.combine(day, time(), UTC).timestamp()
     origin = Origin(f"prober-{prober}", midnight - T0_S)
     messages = max(1, events // (RUNS_A_DAY * EVENTS_PER_MESSAGE * KEYS))
@@ -156,7 +156,7 @@ def runs_of(prober: int, day: date, events: int) -> Iterator[ProbedRun]:
 
 
 def write_probed_day(location: str, day: date, events: int) -> None:
-    """Writes a day with about so many events; the rows of the runs come last, so a history that has them all is complete."""
+    """Write a day with about this number of events; the rows of the runs come last, so a history with all of them is complete."""
     store = HistoryStore(location)
     rows = {prober: list(_written_events(store, prober, day, events)) for prober in range(PROBERS)}
     for prober, members in rows.items():
@@ -164,7 +164,7 @@ def write_probed_day(location: str, day: date, events: int) -> None:
 
 
 def _written_events(store: HistoryStore, prober: int, day: date, events: int) -> Iterator[dict[str, object]]:
-    """Writes the events of a prober hour by hour, and gives the rows of its runs."""
+    """Write the events of a prober hour by hour, and yield the rows of its runs."""
     waiting: list[pa.Table] = []
     messages: list[pa.Table] = []
     hour = 1
@@ -182,7 +182,7 @@ def _written_events(store: HistoryStore, prober: int, day: date, events: int) ->
 
 
 def _write_until(store: HistoryStore, waiting: list[pa.Table], prober: int, hour: int) -> pa.Table:
-    """Writes what happened before the end of an hour, the first of which is 1; gives what happened later."""
+    """Write all events before the end of an hour (the first is 1); return the later ones."""
     rows = pa.concat_tables(waiting).combine_chunks()
     past = pc.less(rows["t"], T0_S + hour * HOUR_S)
     _write(store, EVENTS, rows.filter(past), prober, hour)

@@ -1,4 +1,4 @@
-"""Processes that are measured: what they have used, as the system counts it, and an embedded server in one of its own."""
+"""Measured processes: their use of CPU and memory as the system counts it, and an embedded server in a separate process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ asyncio.run(serve())
 
 @contextmanager
 def embedded_server() -> Iterator[str]:
-    """The address of an embedded server that runs in a process of its own until the end of the block."""
+    """Run an embedded server in a separate process until the end of the block; yield its address."""
     process = subprocess.Popen([sys.executable, "-c", _SERVER], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -38,7 +38,7 @@ def embedded_server() -> Iterator[str]:
 
 
 def processor_s() -> float:
-    """Seconds of CPU that this process and everything below it has had, those that have ended included."""
+    """Return the CPU seconds of this process and all its descendants, including ended ones."""
     total = 0
     for process in family():
         with suppress(*_GONE):
@@ -47,7 +47,7 @@ def processor_s() -> float:
 
 
 def peak_mb() -> int:
-    """The sum of the largest sizes that this process and those below it that live have had."""
+    """Return the sum of the peak sizes of this process and its living descendants, in MB."""
     total = 0
     for process in family():
         with suppress(*_GONE):
@@ -57,7 +57,7 @@ def peak_mb() -> int:
 
 
 def family() -> Iterator[int]:
-    """This process and everything below it that lives."""
+    """Yield this process and all its living descendants."""
     waiting = [os.getpid()]
     while waiting:
         process = waiting.pop()
@@ -68,6 +68,6 @@ def family() -> Iterator[int]:
 
 
 def _times(pid: int) -> list[int]:
-    """Of the process in itself and in the system, and of its children that have ended the same."""
+    """Return user and system time of a process, and those of its ended children, in ticks."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return [int(field) for field in fields[11:15]]

@@ -1,10 +1,10 @@
-"""Runs all benchmarks and writes docs/performance.md: `make bench`.
+"""Run of all benchmarks and update of docs/performance.md: `make bench`.
 
     python -m benchmarks.report [--only GROUP ...] [--keep]
 
-Each group is measured in a process of its own, one after the other, and is written at once: what is not measured keeps its old figures,
-with their date. The report ends with the measurements that became worse by more than a tenth against the committed ones
-(`benchmarks/figures.json`). `--keep` leaves both files as they are.
+Each group is measured in a process of its own, one after the other, and is written immediately: groups that are not measured keep their old
+figures, with their date. The report ends with the measurements that became worse by more than a tenth against the committed ones
+(`benchmarks/figures.json`). `--keep` leaves both files unchanged.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ GROUPS: Final = {
     "spark_jobs": "The nightly jobs",
     "api": "The API",
 }
-"""The modules that have figures, in the order of the page, and what they are about."""
+"""Modules with figures, in the order of the page, and their subjects."""
 
 
 def measured(group: str) -> list[Figure]:
-    """The figures of a group, in a process of its own. Raises CannotMeasureError."""
+    """Return the figures of a group, measured in a separate process. Raises CannotMeasureError."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         return process.submit(figures_of, group).result()
 
 
 def figures_of(group: str) -> list[Figure]:
-    """The same in this process."""
+    """Return the figures of a group, measured in this process."""
     today = datetime.now(UTC).date().isoformat()
     return [figure.marked(group, today) for figure in import_module(f"benchmarks.{group}").figures()]
 
 
 def regressions(before: Sequence[Figure], now: Sequence[Figure]) -> Iterator[str]:
-    """A line for each figure that became worse."""
+    """Yield a line for each figure that became worse."""
     old = {(figure.group, figure.name): figure for figure in before}
     for figure in now:
         known = old.get((figure.group, figure.name))
@@ -64,7 +64,7 @@ def regressions(before: Sequence[Figure], now: Sequence[Figure]) -> Iterator[str
 
 
 def page(kept: Kept) -> str:
-    """docs/performance.md."""
+    """Return the text of docs/performance.md."""
     environment = Environment(  # Markdown, of our own figures
         loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True
     )
@@ -77,7 +77,7 @@ def page(kept: Kept) -> str:
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """The figures of a group: a table for each unit."""
+    """Return the figures of a group: a table for each unit."""
     rows = []
     for unit, members in groupby(figures, lambda figure: figure.unit):
         rows += [f"| measurement | {unit} | goal |", "|---|---|---|"]
@@ -90,19 +90,19 @@ def table(figures: Sequence[Figure]) -> str:
 
 
 def goal(figure: Figure) -> str:
-    """In words."""
+    """Return the goal in words."""
     if figure.goal is None:
         return ""
     return f"at {'least' if figure.more else 'most'} {show(figure.goal)}"
 
 
 def show(value: float) -> str:
-    """With as many digits as mean something."""
+    """Return a value with its significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def main() -> None:
-    """Measures, writes and tells."""
+    """Measure, write the page and report regressions."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS))
     parser.add_argument("--keep", action="store_true", help="leave the figures that are committed, and the page, as they are")

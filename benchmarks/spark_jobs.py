@@ -4,12 +4,12 @@ Both read the same files, with growing numbers of events.
 
     python -m benchmarks.spark_jobs [--events N ...] [--probed] [--folder FOLDER] [--repeat R] [--memory 3g] [--jobs NAME ...]
 
-For each number of events a day of history is written below FOLDER, unless it is there (`benchmarks.days`, or with `--probed` as probers
-leave one, `benchmarks.probed_days`), and every job runs on it R times; the best counts, and the first one is reported too, since a night
-has only one run. Each size has a process of its own, so that peaks of memory can be compared, and so has the bare count, under the options
-that Java has by itself. Time is given on the wall and in processor seconds of everything that worked for it; ratios are of processor
-seconds, which other work on the machine disturbs less. It says how many of the day's hot keys were found, and what reverify found: nothing,
-since all of the day is legal. If DuckDB can be imported (`pip install duckdb`), it answers three of the same questions from the same files.
+For each number of events a day of history is written below FOLDER, unless it exists (`benchmarks.days`, or with `--probed` as probers write
+it, `benchmarks.probed_days`). Every job runs on it R times; the best run counts, and the first one is reported too, since a night has only
+one run. Each size has a process of its own, so that memory peaks can be compared; so has the bare count, with Java's default options. Times
+are wall times and CPU seconds of all processes involved; ratios are of CPU seconds, which other work on the machine disturbs less. The
+output contains the number of the day's hot keys that were found, and the findings of reverify: none, since the whole day is legal. If
+DuckDB can be imported (`pip install duckdb`), it computes three of the same results from the same files.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ BARE_MULTIPLE_MAX = 3.0
 
 
 def main() -> None:
-    """Measures every size in a process of its own and prints a line for each measurement."""
+    """Measure every size in a process of its own and print a line for each measurement."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--events", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "spark-jobs-benchmark")
@@ -133,7 +133,7 @@ def _compute(rows: DataFrame) -> None:
 
 
 def _best(name: str, task: Callable[[], None], repeat: int, bare_s: float = 0.0) -> float:
-    """Processor seconds of the best run."""
+    """Return the CPU seconds of the best run."""
     runs = []
     for _ in range(repeat):
         began_s, before_s = perf_counter(), processor_s()
@@ -170,7 +170,7 @@ def _alone(measure: Callable[[str], Measured], folder: str) -> Measured:
 
 
 def bare_s(folder: str) -> float:
-    """Seconds of processors that the bare count takes, the first time."""
+    """Return the CPU seconds of the bare count, at its first run."""
     with session(f"local[{CORES}]", java_options=PLAIN_JAVA) as spark:
         began_s = processor_s()
         _compute(Tables(spark, folder).read(EVENTS, DAY, DAY).groupBy("key").count())
@@ -178,7 +178,7 @@ def bare_s(folder: str) -> float:
 
 
 def jobs_s(folder: str) -> Mapping[str, float]:
-    """Seconds of processors that each job takes, one after the other."""
+    """Return the CPU seconds of each job; they run one after the other."""
     spent_s = {}
     with _copied(folder) as work:
         for name, job in nightly.JOBS.items():
@@ -189,7 +189,7 @@ def jobs_s(folder: str) -> Mapping[str, float]:
 
 
 def night_s(folder: str) -> float:
-    """Seconds that a night takes on the wall."""
+    """Return the wall time of a night, in seconds."""
     began_s = perf_counter()
     with _copied(folder) as work:
         nightly.run(work)
@@ -198,14 +198,14 @@ def night_s(folder: str) -> float:
 
 @contextmanager
 def _copied(folder: str) -> Iterator[Work]:
-    """A copy of the day to work on."""
+    """Provide a copy of the day."""
     with tempfile.TemporaryDirectory() as scratch, session(f"local[{CORES}]") as spark:
         copytree(folder, f"{scratch}/history")
         yield Work(spark, History(spark, f"{scratch}/history"), Reports(spark, f"{scratch}/reports"), DAY, time())
 
 
 def duckdb_s(folder: str) -> float:
-    """Seconds of processors that DuckDB takes for the bare count. Raises ImportError if it is not there."""
+    """Return the CPU seconds of DuckDB for the bare count. Raises ImportError without DuckDB."""
     import duckdb
 
     duckdb.sql(f"SET threads = {CORES}")

@@ -1,4 +1,4 @@
-"""Soaks, reports, draws; says what is broken."""
+"""Run of a soak: results, charts and violated rules."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.integration.programs import get
 EVERY_S: Final = 5.0
 LOAD_PER_S: Final = 5_000
 LOOKS: Final = 30
-"""How often the metrics and the store are looked at in the end, until both have the same runs: they go on meanwhile."""
+"""Maximum number of reads of metrics and store at the end, until both have the same runs, which continue meanwhile."""
 
 
 def soak(minutes: float, load_per_s: int) -> Soak:
-    """Does it, and prints a line for each minute and each trouble."""
+    """Run a soak, and print a line for each minute and each trouble."""
     with started(load_per_s) as setting:
         targets = [target for prober in setting.probers for target in load(prober.configuration, {}).targets]
         seen = Soak(targets, time.time())
@@ -44,13 +44,13 @@ def soak(minutes: float, load_per_s: int) -> Soak:
 
 
 def look(setting: Setting, t: float) -> Sample:
-    """How everything is now."""
+    """Return a sample of all parts."""
     urls = [prober.url for prober in setting.probers]
     return sample(t, urls, setting.service.process.pid, setting.target.process.pid)
 
 
 def watch(seen: Soak, now: Sample, timetable: Timetable) -> None:
-    """Takes a sample in."""
+    """Process a sample."""
     seen.samples.append(now)
     minute = [one for one in seen.samples if one.t // 60 == now.t // 60]
     if minute == [now]:
@@ -60,7 +60,7 @@ def watch(seen: Soak, now: Sample, timetable: Timetable) -> None:
 
 
 def conclude(seen: Soak, setting: Setting, began_t: float) -> None:
-    """Reads the data of the report."""
+    """Read the data of the report."""
     for _ in range(LOOKS):
         seen.samples.append(look(setting, time.monotonic() - began_t))
         seen.counted, seen.runs = samples.counted(seen.last), samples.runs(setting.service.url)
@@ -71,7 +71,7 @@ def conclude(seen: Soak, setting: Setting, began_t: float) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Reads the arguments; the exit code."""
+    """Run a soak with these arguments; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=(package.__doc__ or "").partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--load", type=int, default=LOAD_PER_S, help="messages a second beside the probes; 0: none")

@@ -17,23 +17,23 @@ BACK: Final = signal.SIGUSR2
 
 
 class SteppedClock:
-    """A clock that is as far ahead of another as it was set."""
+    """A clock with an adjustable offset to another clock."""
 
     def __init__(self, true: Callable[[], float]) -> None:
         self._true = true
         self.ahead_s = 0.0
 
     def __call__(self) -> float:
-        """Seconds since 1970, as it says."""
+        """Return seconds since 1970, with the offset."""
         return self._true() + self.ahead_s
 
     def set_by(self, seconds: float) -> None:
-        """Sets it forward, or back."""
+        """Set the clock forward, or back."""
         self.ahead_s += seconds
 
 
 def main() -> int:
-    """Does what the command does, in every thread by the clock that is set."""
+    """Run the command with this clock in all threads."""
     clock = SteppedClock(time.time)
     time.time = clock
     signal.signal(FORWARD, lambda *_: clock.set_by(STEP_S))

@@ -1,4 +1,4 @@
-"""How everything is at one moment: what the processes occupy, what the probers say of themselves at `/metrics`, what their API lists."""
+"""State of all parts at one moment: resources of the processes, metrics of the probers, lists of their API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MIB: Final = 1024 * 1024
 PAGE_BYTES: Final = resource.getpagesize()
 LAG_SHARE: Final = 0.99
 PATIENCE_S: Final = 60.0
-"""So long a busy machine may take for the metrics."""
+"""Timeout for the metrics of a busy machine, in seconds."""
 READ: Final[Mapping[str, tuple[str, ...]]] = {
     "probe_runs": ("target", "probe", "verdict"),
     "probe_runs_expected": ("target", "probe"),
@@ -36,7 +36,7 @@ READ: Final[Mapping[str, tuple[str, ...]]] = {
     "status_store_up": (),
     "config_last_reload_successful": (),
 }
-"""The metrics that are read, and the labels by which they are added up."""
+"""Metrics to read, and the labels by which they are summed."""
 _PARTS: Final = ("internal_errors", "events_dropped")
 _WHOLE: Final = ("history_failures", "status_failures")
 HISTORY_DROPPED: Final = f"events_dropped of {Component.HISTORY}"
@@ -46,10 +46,10 @@ Labels: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Occupied:
-    """What a process has of the machine.
+    """Resources of a process.
 
-    computed_s  for how long its first thread, which has the event loop, had a processor.
-    waited_s    for how long that could have gone on and had none, because others had them.
+    computed_s  CPU time of its first thread, which runs the event loop.
+    waited_s    time in which that thread was ready and waited for a processor.
     """
 
     memory_mib: float
@@ -61,11 +61,11 @@ class Occupied:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """How everything stood, so many seconds after the begin.
+    """State of all parts, `t` seconds after the start.
 
-    lags     how often the loop of the service was late by at most so many seconds, cumulated.
-    metrics  the values of `READ`, by the values of their labels, of all probers together.
-    probers  how many there are.
+    lags     number of event loop delays of the service up to each bound, cumulative.
+    metrics  values of `READ` by the values of their labels, summed over all probers.
+    probers  number of probers.
     """
 
     t: float
@@ -76,12 +76,12 @@ class Sample:
     probers: int = 1
 
     def value(self, name: str) -> float:
-        """A metric, over all its labels."""
+        """Return a metric, summed over all labels."""
         return sum(self.metrics[name].values())
 
     @property
     def reported(self) -> dict[str, float]:
-        """The findings that report a violation of a service, by kind."""
+        """Findings that report a violation of a service, by kind."""
         return {kind: count for (kind, status), count in self.metrics["findings"].items() if status in FAILING and count}
 
     @property
@@ -91,11 +91,11 @@ class Sample:
         return parts | {name: self.value(name) for name in _WHOLE}
 
     def skipped(self, reason: SkipReason) -> float:
-        """How many runs did not begin for a reason."""
+        """Return the number of runs skipped for a reason."""
         return sum(count for (_, _, why), count in self.metrics["scheduler_skips"].items() if why == reason)
 
     def verdicts(self, probe: str | None = None) -> Counter[str]:
-        """How many runs ended how."""
+        """Return the number of runs by verdict."""
         total: Counter[str] = Counter()
         for (_, name, verdict), count in self.metrics["probe_runs"].items():
             if count and probe in (None, name):
@@ -104,7 +104,7 @@ class Sample:
 
 
 def lag_s(now: Sample, before: Sample | None = None) -> float:
-    """The bound below which 99 of 100 delays of the loop were, since an earlier sample; infinite if no bound of the histogram is that."""
+    """Return the p99 of event loop delays since an earlier sample, as a bound of the histogram; infinite above the last bound."""
     counts = {bound: count - (before.lags[bound] if before is not None else 0.0) for bound, count in now.lags.items()}
     enough = LAG_SHARE * max(counts.values(), default=0.0)
     return min((bound for bound, count in counts.items() if count >= enough), default=float("inf"))
@@ -124,7 +124,7 @@ def occupied(pid: int) -> Occupied:
 
 
 def sample(t: float, urls: Sequence[str], service_pid: int, target_pid: int) -> Sample:
-    """Reads everything, of the service first. Raises OSError if a prober does not answer in time."""
+    """Read a sample, of the service first. Raises OSError if a prober does not answer in time."""
     metrics: dict[str, dict[Labels, float]] = {name: defaultdict(float) for name in READ}
     lags: dict[float, float] = {}
     for url in urls:
@@ -144,19 +144,19 @@ def _add(family: Metric, labels: Labels, sums: dict[Labels, float]) -> None:
 
 
 def runs(url: str) -> list[Mapping[str, Any]]:
-    """All runs."""
+    """Return all runs."""
     return list(_listed(f"{url}/api/v1/runs?limit=100"))
 
 
 def violations(url: str) -> Iterator[Mapping[str, Any]]:
-    """Every finding that reports a violation of a service, with its evidence."""
+    """Yield all findings that report a violation of a service, with their evidence."""
     for status in sorted(FAILING):
         for one in _listed(f"{url}/api/v1/findings?limit=100&status={status}"):
             yield _answer(f"{url}/api/v1/findings/{one['finding_id']}")
 
 
 def counted(sample: Sample) -> Counter[tuple[str, str]]:
-    """How many runs the metrics counted, by target and verdict, as a list of runs would be counted."""
+    """Return the number of runs in the metrics by target and verdict, in the form of a count over the list of runs."""
     total: Counter[tuple[str, str]] = Counter()
     for (target, _, verdict), count in sample.metrics["probe_runs"].items():
         total[target, verdict.upper()] += int(count)

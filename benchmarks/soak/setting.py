@@ -31,7 +31,7 @@ DISK_MIB: Final = 128
 STOP_S: Final = 60.0
 ADDRESS: Final = r"Pub/Sub on (\S+:\d+)"
 NOT_EXACTLY_ONCE: Final = "[!e]*"
-"""All keys but those of the probe `exactly_once`."""
+"""Pattern of all keys but those of the probe `exactly_once`."""
 SHARES: Final[Mapping[str, float]] = {
     "jitter": 0.05,
     "lost_tail": 0.1,
@@ -40,14 +40,14 @@ SHARES: Final[Mapping[str, float]] = {
     "half_open_stream": 0.0005,
 }
 SHARE: Final = 0.005
-"""Of the cases in which a fault could strike, unless `SHARES` says otherwise: often enough to strike all the time, rarely enough that runs
-still come to their end.
+"""Share of opportunities at which a benign fault is injected, unless `SHARES` differs: often enough for many injections, rarely enough that
+runs still end.
 """
 
 
 @dataclass(frozen=True)
 class Prober:
-    """One that runs: its page, and its file of settings."""
+    """A running prober: its address, and its configuration file."""
 
     process: subprocess.Popen[str]
     url: str
@@ -67,12 +67,12 @@ class Setting:
 
     @property
     def probers(self) -> list[Prober]:
-        """All that run; the service first."""
+        """All running probers; the service first."""
         return [self.service, *filter(None, [self.loader])]
 
 
 def benign_faults() -> list[str]:
-    """Every benign fault of the catalogue, as the command line takes it."""
+    """Return all benign faults of the catalogue, in the notation of the command line."""
     return [
         f"{name}:p={SHARES.get(name, SHARE):g}" + (f",key={NOT_EXACTLY_ONCE}" if known.exactly_once else "")
         for name, known in CATALOGUE.items()
@@ -81,20 +81,20 @@ def benign_faults() -> list[str]:
 
 
 def configured(target: str, folder: Path) -> dict[str, Any]:
-    """The configuration of the service: the defaults, with a history."""
+    """Return the configuration of the service: the defaults, with a history."""
     history = {"location": str(folder / "history"), "spool": str(folder / "spool"), "size_max": "256MiB"}
     return {"targets": [{"name": TARGET, "endpoint": target, "peer": target, **PLACE}], "history": history}
 
 
 def configured_for_load(target: str, load_per_s: int) -> dict[str, Any]:
-    """That of the prober that makes the load: as much of `ordering` as is wanted, 15 of every 20 seconds."""
+    """Return the configuration of the load prober: a rate of `ordering`, for 15 of every 20 seconds."""
     hot = {"keys": load_per_s // 10, "messages": 40, "rate": load_per_s * 20 // 15, "schedule": {"interval": "20s"}}
     return {"instance": LOAD, "targets": [{"name": LOAD, "endpoint": target, "probes": {"ordering": hot}, **PLACE}]}
 
 
 @contextmanager
 def started(load_per_s: int) -> Iterator[Setting]:
-    """Everything, with so many messages a second, stopped again in the end. Raises CannotMeasureError."""
+    """Start all parts, with a load of messages per second; stop them at the end of the block. Raises CannotMeasureError."""
     programs = find_binaries()
     if programs is None:
         raise CannotMeasureError("PostgreSQL is missing: install it with `apt-get install postgresql`")
@@ -117,7 +117,7 @@ def started(load_per_s: int) -> Iterator[Setting]:
 
 @contextmanager
 def loading(folder: Path, database: str, load_per_s: int) -> Iterator[Prober]:
-    """A server of its own, and the prober that makes the load there."""
+    """Start a server and the prober that puts the load on it."""
     (own := folder / LOAD).mkdir()
     with (
         program("embedded", "--port", "0") as server,
@@ -128,7 +128,7 @@ def loading(folder: Path, database: str, load_per_s: int) -> Iterator[Prober]:
 
 @contextmanager
 def probing(configuration: Mapping[str, Any], folder: Path, database: str) -> Iterator[Prober]:
-    """A prober, with its files in a folder; waits until it is there."""
+    """Start a prober with its files in a folder; wait until it is ready."""
     file, log = folder / "prober.yaml", folder / "log"
     file.write_text(yaml.safe_dump(configuration), encoding="utf-8")
     environ = {"ORDERING_PROBER_API__PORT": "0", "ORDERING_PROBER_STATUS__URL": database}
@@ -138,7 +138,7 @@ def probing(configuration: Mapping[str, Any], folder: Path, database: str) -> It
 
 @contextmanager
 def running(arguments: Sequence[str], environ: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[str]]:
-    """The service, by a clock that can be set; asked to stop in the end."""
+    """Start the service with a clock that can be set; ask it to stop at the end of the block."""
     command = [sys.executable, "-m", "benchmarks.soak.clock", *arguments]
     with (
         log.open("w") as words,
@@ -155,7 +155,7 @@ def running(arguments: Sequence[str], environ: Mapping[str, str], log: Path) -> 
 
 
 def said(log: Path, pattern: str) -> str:
-    """The first group of this pattern, as soon as the log has it."""
+    """Return the first group of this pattern, as soon as the log contains it."""
     eventually(lambda: re.search(pattern, log.read_text()))
     found = re.search(pattern, log.read_text())
     assert found is not None
@@ -164,7 +164,7 @@ def said(log: Path, pattern: str) -> str:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Path | None]:
-    """A folder with a disk of its own; None if we may not mount one, and then it is a folder like any other."""
+    """Provide a folder on a small disk of its own; yield None, and use an ordinary folder, if mounting is not permitted."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode != 0:

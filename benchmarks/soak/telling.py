@@ -1,4 +1,4 @@
-"""A soak in words and pictures: a line for each minute, tables in the end, and the series."""
+"""Results of a soak as text and charts: a line for each minute, tables at the end, and the series."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ COLUMNS = (Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN)
 
 WIDTH: Final = 900
 HEIGHT: Final = 150
-"""Of a panel, without what is around it."""
+"""Height of a panel, without its margins."""
 LEFT: Final = 70
 RIGHT: Final = 50
 ABOVE: Final = 44
 BELOW: Final = 24
 COLOURS: Final = ("#0b6bcb", "#c4540a", "#5b8c00", "#8a3ffc")
 LEGEND: Final = 210
-"""From the name of a series to that of the next one."""
+"""Distance from the name of a series to the next one."""
 TICKS: Final = 3
 LINE: Final = "#d0d0d0"
 SHADE: Final = "#f3ead9"
 
 
 def line(now: Sample, before: Sample) -> str:
-    """How everything is, and how it was since an earlier sample."""
+    """Return a line of the present state, and of the changes since an earlier sample."""
     passed_s = max(1.0, now.t - before.t)
     computed = 100 * (now.service.computed_s - before.service.computed_s) / passed_s
     waited = 100 * (now.service.waited_s - before.service.waited_s) / passed_s
@@ -60,13 +60,13 @@ def line(now: Sample, before: Sample) -> str:
 
 
 def rate(now: Sample, before: Sample) -> float:
-    """Messages of the load received a second, since an earlier sample."""
+    """Return the messages of the load received per second since an earlier sample."""
     count = now.metrics["deliveries"].get((LOAD,), 0.0) - before.metrics["deliveries"].get((LOAD,), 0.0)
     return count / max(1.0, now.t - before.t)
 
 
 def report(seen: Soak) -> Iterator[str]:
-    """The results of probes and troubles, the count of each fault, the measurements."""
+    """Yield the results of probes and troubles, the number of injections by fault, and the measurements."""
     yield from _runs(seen)
     yield ""
     yield from _troubles(seen)
@@ -102,7 +102,7 @@ def _runs(seen: Soak) -> Iterator[str]:
 
 
 def _troubles(seen: Soak) -> Iterator[str]:
-    """A planted fault is listed with the findings that are about it."""
+    """Yield a line per trouble, for a planted fault with the findings about it."""
     yield "trouble                              from s  to s  findings, their kinds"
     for spell in seen.spells:
         kinds = Counter(one["kind"] for one in seen.findings if seen.is_about(spell, one))
@@ -119,7 +119,7 @@ def bands(seen: Soak) -> list[Band]:
 
 
 def panels(seen: Soak) -> list[Panel]:
-    """The series of it."""
+    """Return the panels of all series."""
     samples, pairs = seen.samples, list(pairwise(seen.samples))
     return [
         Panel(
@@ -158,7 +158,7 @@ def panels(seen: Soak) -> list[Panel]:
 
 
 def _failing(seen: Soak, besides: str) -> list[Series]:
-    """The series of what failed, but for one."""
+    """Return the series of the failures, except for one."""
     failed = [name for name, count in seen.last.failures.items() if count and name != besides]
     return [Series(name, [(one.t, one.failures.get(name, 0.0)) for one in seen.samples]) for name in failed]
 
@@ -173,20 +173,20 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """What is drawn on one axis, from zero on."""
+    """Series on one axis, which starts at zero."""
 
     title: str
     series: Sequence[Series]
 
     @property
     def top(self) -> float:
-        """The upper end of the axis: a little above the highest value."""
+        """Upper end of the axis: a little above the highest value."""
         return 1.1 * max((value for one in self.series for _, value in one.points), default=0.0) or 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A time in which something was different, shaded in all panels."""
+    """A period of a trouble, shaded in all panels."""
 
     name: str
     begin: float
@@ -194,7 +194,7 @@ class Band:
 
 
 def picture(panels: Sequence[Panel], unit: str, bands: Sequence[Band] = ()) -> str:
-    """The SVG. `unit`: of the times."""
+    """Return the chart as SVG. `unit`: unit of the times."""
     end = max((t for panel in panels for one in panel.series for t, _ in one.points), default=1.0) or 1.0
     step = ABOVE + HEIGHT + BELOW
     legend = BELOW * len(bands)
@@ -212,7 +212,7 @@ def _number(value: float) -> str:
 
 
 def _band(at: int, band: Band, end: float, bottom: float) -> Iterator[str]:
-    """From its name, which has a line of its own above the panels, down to the end of the last panel."""
+    """Yield the elements of a band, from its name above the panels to the end of the last panel."""
     top = BELOW * at
     x, width = LEFT + WIDTH * band.begin / end, WIDTH * (band.end - band.begin) / end
     yield f'<rect x="{x:.1f}" y="{top + 4}" width="{width:.1f}" height="{bottom - top - 4}" fill="{SHADE}"/>'

@@ -30,30 +30,30 @@ from tests.commands import ROOT
 
 CONNECTIONS: Final = 1_000
 SEEN_FROM: Final = 300
-"""So many more descriptors show that there are idle connections: the service keeps at most 512."""
+"""Additional descriptors that prove the idle connections: the service keeps at most 512."""
 AFTER_S: Final = 45.0
-"""So long after a trouble its consequences may still come: a run that was under way ends, a thread tries again."""
+"""Seconds after a trouble in which consequences may appear: a running run ends, a thread retries."""
 MINUTE_S: Final = 60.0
 PLANTED_S: Final = 80.0
-"""Longer than the interval of the probe that meets a fault."""
+"""Duration of a planted fault: longer than the interval of the probe that meets it."""
 CHUNK: Final = bytes(1 << 20)
 
 FIRST_S: Final = 120.0
-"""Before the first trouble, every probe has run."""
+"""Start of the first trouble: every probe has run before."""
 FIRST_SHARE: Final = 0.2
 TROUBLED_MAX: Final = 0.6
-"""Of the time of each trouble; the rest is for its consequences, and for quiet."""
+"""Maximum share of the time slot of a trouble; the rest is for its consequences, and for quiet."""
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """Something that goes wrong for a while.
+    """A temporary disturbance.
 
-    lasts_s    for how long, if there is time.
-    inflicted  context manager in which it goes wrong.
-    shows      whether a sample shows it, compared with the last one before it began.
-    excuses    failures of the prober that are none meanwhile, by their names in a sample, and reasons to skip runs.
-    planted    a fault that violates a guarantee, as the server takes it, and that must be found. Empty: no violation may be reported.
+    lasts_s    duration in seconds, if there is enough time.
+    inflicted  context manager that causes it.
+    shows      whether a sample shows it, compared with the last sample before it started.
+    excuses    excused failures of the prober, by their names in a sample, and excused reasons to skip runs.
+    planted    fault that violates a guarantee, in the server's notation, and that must be found. Empty: no violation may be reported.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Trouble:
     planted: str = ""
 
     def explains(self, kind: str, key: str) -> bool:
-        """Whether a finding on a key is about what was planted."""
+        """Return whether a finding on a key is about the planted fault."""
         if not self.planted:
             return False
         fault = parse_fault(self.planted)
@@ -73,7 +73,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Spell:
-    """A trouble, and from when to when it was there. `before` is the last sample without it."""
+    """A trouble, with its start and end. `before`: last sample without it."""
 
     trouble: Trouble
     began_t: float
@@ -81,14 +81,15 @@ class Spell:
     before: Sample
 
     def covers(self, t: float, after_s: float = AFTER_S) -> bool:
-        """Whether its consequences may be seen then."""
+        """Return whether its consequences may be visible at a time."""
         return self.began_t <= t <= self.ended_t + after_s
 
 
 def troubles(setting: Setting) -> tuple[Trouble, ...]:
-    """All that there are on this machine, in the order in which they come.
+    """Return all troubles that this machine permits, in the order of their time.
 
-    The full disk is the first: the process keeps the memory that it takes for what waits meanwhile, which is no growth if it comes early.
+    The full disk is the first: the process keeps the memory for the data that waits meanwhile, which is not counted as growth if it happens
+    early.
     """
     return (
         *full_disks(setting),
@@ -130,7 +131,7 @@ def troubles(setting: Setting) -> tuple[Trouble, ...]:
 
 
 def planted(setting: Setting, fault: str) -> Trouble:
-    """A guarantee is violated."""
+    """Return the trouble of a fault that violates a guarantee."""
     return Trouble(
         fault.partition(":")[0],
         PLANTED_S,
@@ -141,7 +142,7 @@ def planted(setting: Setting, fault: str) -> Trouble:
 
 
 def full_disks(setting: Setting) -> Iterator[Trouble]:
-    """That of the history, if it has one of its own."""
+    """Yield the trouble of the history's full disk, if the history has a disk of its own."""
     if setting.disk is not None:
         yield Trouble(
             "the disk of the history is full",
@@ -157,7 +158,7 @@ def full_disks(setting: Setting) -> Iterator[Trouble]:
 
 @contextmanager
 def armed(setting: Setting, fault: str) -> Iterator[None]:
-    """The target does that, too."""
+    """Arm a fault of the target."""
     document = json.dumps({"fault": fault}).encode()
     with urlopen(Request(f"{setting.admin}/faults", document)) as answer:
         number = json.loads(answer.read())["number"]
@@ -168,7 +169,7 @@ def armed(setting: Setting, fault: str) -> Iterator[None]:
 
 @contextmanager
 def killed_store(setting: Setting) -> Iterator[None]:
-    """The server of the status store is down."""
+    """Kill the server of the status store, and restart it at the end."""
     setting.store.kill()
     yield
     setting.store.start()
@@ -176,7 +177,7 @@ def killed_store(setting: Setting) -> Iterator[None]:
 
 @contextmanager
 def hanging_target(setting: Setting) -> Iterator[None]:
-    """The target answers no request, and closes no connection."""
+    """Suspend the target: it answers no request, and closes no connection."""
     setting.target.send(signal.SIGSTOP)
     yield
     setting.target.send(signal.SIGCONT)
@@ -184,7 +185,7 @@ def hanging_target(setting: Setting) -> Iterator[None]:
 
 @contextmanager
 def wrong_file(setting: Setting) -> Iterator[None]:
-    """The configuration is wrong, then right with one more key for `redelivery`.
+    """Write an invalid configuration, then a valid one with one more key for `redelivery`.
 
     The probe restarts.
     """
@@ -196,7 +197,7 @@ def wrong_file(setting: Setting) -> Iterator[None]:
 
 @contextmanager
 def full_disk(setting: Setting) -> Iterator[None]:
-    """Nothing more fits on the disk of the history's spool."""
+    """Fill the disk of the history's spool."""
     assert setting.disk is not None
     ballast = setting.disk / "ballast"
     with ballast.open("wb", buffering=0) as stream:
@@ -212,7 +213,7 @@ def full_disk(setting: Setting) -> Iterator[None]:
 
 @contextmanager
 def clock_ahead(setting: Setting) -> Iterator[None]:
-    """The service's wall clock is set forward, and in the end back."""
+    """Set the service's wall clock forward, and back at the end."""
     setting.service.process.send_signal(FORWARD)
     yield
     setting.service.process.send_signal(BACK)
@@ -220,7 +221,7 @@ def clock_ahead(setting: Setting) -> Iterator[None]:
 
 @contextmanager
 def idle_connections(setting: Setting) -> Iterator[None]:
-    """So many clients are connected that ask for little or nothing."""
+    """Connect many clients that send few requests or none."""
     command = [sys.executable, "-m", "benchmarks.idle_connections", "--connections", str(CONNECTIONS), "--of", setting.service.url]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as clients:
         yield
@@ -228,7 +229,7 @@ def idle_connections(setting: Setting) -> Iterator[None]:
 
 
 class Timetable:
-    """Lets troubles begin and end while a soak goes on. `spells` are those that began; the last one ends with the `with` statement."""
+    """Schedule that starts and ends troubles during a soak. `spells`: the started ones; the last one ends with the block."""
 
     def __init__(self, troubles: Sequence[Trouble], seconds: float) -> None:
         self.spells: list[Spell] = []
@@ -246,7 +247,7 @@ class Timetable:
             self._end(self._t)
 
     def look(self, now: Sample) -> str:
-        """Ends and begins what is due; what that is, in words."""
+        """End or start the trouble that is due; return that in words."""
         self._t = now.t
         if self.spells and self.spells[-1].ended_t == inf:
             return self._end(now.t) if now.t >= self.spells[-1].began_t + self._lasts_s(self.spells[-1].trouble) else ""

@@ -22,18 +22,19 @@ from prober.sinks.metrics.label_values import SkipReason
 
 LAG_MAX_S: Final = 0.1
 WARM_UP_S: Final = 600.0
-"""So long the memory of the service may grow."""
+"""Time in which the memory of the service may grow, in seconds."""
 SETTLED_S: Final = 120.0
-"""By then every probe has its streams and the service all its threads."""
+"""Time by which every probe has its streams and the service all its threads, in seconds."""
 GROWTH_MAX: Final = 0.05
 MORE_MAX: Final = 12
-"""Descriptors and threads: so many more may be open at one time than at another, since probes come and go."""
+"""Permitted increase of descriptors or threads, since probes open and close them."""
 QUIET_MIN: Final = 12
-"""Samples without a trouble that it takes to tell whether something grows."""
+"""Minimum number of samples without a trouble for a statement on growth."""
 WELL: Final = ("status_store_up", "config_last_reload_successful")
 BUSY_MAX: Final = 0.08
-"""A machine on which the service waits for a processor for more than this share of the time is too busy to evaluate its event loop. On two
-processors about half of it is for what else the soak runs.
+"""Maximum share of time in which the service waits for a processor; above it the machine is too busy to evaluate the event loop.
+
+On two processors about half of it is caused by the other processes of the soak.
 """
 
 
@@ -41,11 +42,11 @@ processors about half of it is for what else the soak runs.
 class Soak:
     """All observations of a soak, after its end.
 
-    targets   what is probed: by the service first.
-    began_at  when, in seconds since 1970.
-    runs      as the API lists them, `findings` too: those that report a violation of a service, with their evidence.
-    counted   how many runs the metrics counted when the store had as many, or in the end, by target and verdict.
-    injected  how often each fault was injected.
+    targets   probed targets, those of the service first.
+    began_at  start, in seconds since 1970.
+    runs      runs as the API lists them; `findings`: those that report a violation of a service, with their evidence.
+    counted   number of runs in the metrics by target and verdict, when the store had the same number, or at the end.
+    injected  number of injections by fault.
     """
 
     targets: Sequence[TargetSettings]
@@ -59,7 +60,7 @@ class Soak:
 
     @property
     def last(self) -> Sample:
-        """How everything was in the end."""
+        """Sample at the end."""
         return self.samples[-1]
 
     def broken(self) -> Iterator[str]:
@@ -78,7 +79,7 @@ class Soak:
     # --- what was found ------------------------------------------------------------------------------------------------------
 
     def false_findings(self) -> Iterator[str]:
-        """Unplanted violations, findings without a proof, and findings not in the store."""
+        """Yield unplanted violations, findings without a proof, and findings that are not in the store."""
         for one in self.findings:
             words = f"{one['kind']} on key {one['key']} of {one['target']}, run {one['run_id']}"
             if not any(self.is_about(spell, one) for spell in self.spells):
@@ -89,7 +90,7 @@ class Soak:
         yield from (f"{kind}: counted, and not in the store" for kind in self.last.reported if kind not in stored)
 
     def is_about(self, spell: Spell, finding: Mapping[str, Any]) -> bool:
-        """Whether a finding is what a trouble planted."""
+        """Return whether a finding is about the planted fault of a trouble."""
         if finding["target"] != TARGET or not spell.trouble.explains(finding["kind"], finding["key"]):
             return False
         return spell.covers(datetime.fromisoformat(finding["found_at"]).timestamp() - self.began_at)
@@ -140,7 +141,7 @@ class Soak:
         return sum(count for labels, count in self.last.metrics[metric].items() if labels[:2] == (target, probe))
 
     def unexplained_skips(self) -> Iterator[str]:
-        """The runs that were not begun, and neither a run before them nor a trouble says why."""
+        """Yield skipped runs that neither an earlier run nor a trouble explains."""
         for (target, probe, reason), count in self.last.metrics["scheduler_skips"].items():
             if reason == SkipReason.OVERLAP and count > (during := self.during_others(target, probe)):
                 yield f"{probe} on {target}: {count:.0f} runs skipped, {reason}; {during} of them while another was under way"
@@ -148,7 +149,7 @@ class Soak:
             yield f"{spell_less:.0f} runs skipped, {name}"
 
     def during_others(self, target: str, probe: str) -> int:
-        """How many points of a probe's schedule came while a run of it had not ended, jitter included."""
+        """Return the number of scheduled times of a probe during one of its runs, jitter included."""
         (settings,) = (one.probes[ProbeName(probe)] for one in self.targets if one.name == target)
         interval = settings.schedule.interval
         assert interval is not None  # no probe of a soak follows a crontab
@@ -163,7 +164,7 @@ class Soak:
         yield from (f"{count:.0f} x {name}" for count, name in self._growing({name: _failures(name) for name in names}))
 
     def _growing(self, counters: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
-        """By how much counters grew while no trouble excused it."""
+        """Yield the increase of counters that no trouble excused."""
         for name, count in counters.items():
             unexcused = sum(
                 count(now) - count(before)
@@ -185,7 +186,7 @@ class Soak:
 
     @property
     def memory_growth(self) -> float | None:
-        """By which part of it the memory of the service grew after the warm-up; None if there was not enough time to tell."""
+        """Relative growth of the service's memory after the warm-up; None if the soak was too short."""
         warm = [one.memory_mib for one in self.quiet(WARM_UP_S)]
         quarter = len(warm) // 4
         if self.last.t < 2 * WARM_UP_S or not quarter:
@@ -193,7 +194,7 @@ class Soak:
         return median(warm[-quarter:]) / median(warm[quarter : 2 * quarter]) - 1.0
 
     def more(self, what: str) -> float | None:
-        """How many more descriptors or threads there were in the last quarter than in the first; None if there were too few samples."""
+        """Return the increase of descriptors or threads from the first to the last quarter; None with too few samples."""
         seen = [getattr(one, what) for one in self.quiet(SETTLED_S)]
         quarter = len(seen) // 4
         return median(seen[-quarter:]) - median(seen[:quarter]) if len(seen) >= QUIET_MIN else None
@@ -204,7 +205,7 @@ class Soak:
 
     @property
     def busy(self) -> bool:
-        """Whether the machine had too much else to do for the lag of the event loop to say something about the service."""
+        """Whether the machine was too busy with other processes to evaluate the event loop lag."""
         first, last = self.samples[0], self.last
         return last.service.waited_s - first.service.waited_s > BUSY_MAX * (last.t - first.t)
 
