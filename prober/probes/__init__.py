@@ -1,1 +1,1 @@
-"""The experiments. Each file reads like the description of what it does; `catalogue` lists them."""
+"""The experiments, one module each. `catalogue` lists them."""

@@ -1,22 +1,24 @@
 """`affinity`: while messages of a key are outstanding, the key stays at one subscriber.
 
-Subscribers join and leave while bursts are published. Of each burst the first message is held back until the next burst has begun to
-come, so each burst after the first meets a key of which a message is provably outstanding. Everything else is acknowledged after a
-moment. Now and then all of a key is acknowledged before the next burst, so that it falls idle, which is when it may move.
+Subscribers join and leave while bursts are published. The first message of each burst is held back until the next burst starts to arrive.
+So every burst after the first arrives while a message of its key is provably outstanding. All other messages are acknowledged after a
+moment. Sometimes all messages of a key are acknowledged before its next burst: the key becomes idle and may move.
 
-A subscriber that leaves takes the proof along: messages of its stream may have been lost before. So half of the subscribers stay to the
-end. The others leave one after the other, and new ones join in their place; while the second half of the bursts is published none leaves.
+After a subscriber has left, nothing is provable about its keys: messages of its stream may have been lost before. So half of the
+subscribers stay until the end. The others leave one after the other, and new subscribers replace them. No subscriber leaves while the
+second half of the bursts is published.
 
-In some runs every other key *rests* after its first burst: all of it is acknowledged, and the next burst comes only when that has
-provably been applied. Meanwhile subscribers leave. Only such a key is known to be idle; a moment after an acknowledgement that is unknown.
+In some runs every other key *rests* after its first burst: the whole burst is acknowledged, and the next burst is published only after the
+acknowledgements have provably been applied. Meanwhile subscribers leave. Only a rested key is known to be idle: shortly after an
+acknowledgement, its effect is unknown.
 
-At the wire one of the subscribers that stay allows few outstanding messages (`Allowance`), which must not slow down the others. How far the
-service keeps to that is counted and never verified. While as many messages are unacknowledged as a stream allows, "the server stops sending
-more messages" (reference, StreamingPullRequest, `max_outstanding_messages`). What was acknowledged is not outstanding from the moment at
-which that was sent on, so the count is rather too low. More messages than allowed are not reported as a violation: when the service
-restarts a key elsewhere, it no longer counts the messages held here, and the probe may see that later or never.
+At the wire, one of the subscribers that stay allows few outstanding messages (`Allowance`), which must not slow down the others. Compliance
+with this limit is counted and never verified. While as many messages are unacknowledged as a stream allows, "the server stops sending more
+messages" (reference, StreamingPullRequest, `max_outstanding_messages`). A message stops being outstanding when its acknowledgement is sent,
+so the count is too low rather than too high. An excess is not a violation: when the service restarts a key at another subscriber, it no
+longer counts the messages held here, and the probe may see the restart later or never.
 
-How soon a subscriber that joins has keys is measured and never verified, for keys need not move to it.
+The time until a new subscriber receives its first message is measured and never verified, since keys need not move to it.
 """
 
 from __future__ import annotations
@@ -36,19 +38,19 @@ from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
 IDLE_SHARE: Final = 0.2
-"""How often a key falls idle before its next burst."""
+"""Share of bursts after which all messages of the key are acknowledged before the next burst."""
 HOLD_S: Final = 1.5
-"""How long to wait for the rest of a burst while its first message is held back. A client library delivers it only after that."""
+"""Longest wait for the rest of a burst while its first message is held, in seconds. A client library delivers it only afterwards."""
 RESTING_RUNS: Final = 0.1
-"""In how many runs keys rest: it costs time and no messages."""
+"""Share of runs in which keys rest. A rest takes time and no messages."""
 RESTS_EVERY: Final = 2
-"""Every so manieth key rests in such a run."""
+"""Every `RESTS_EVERY`th key rests in a run with resting keys."""
 SETTLED_S: Final = 1.0
-"""How much longer a key rests than an acknowledgement may take to be applied."""
+"""Extra rest of a key, in seconds, beyond the longest time until an acknowledgement is applied."""
 BESIDE_REST_S: Final = 10.0
-"""How long the rest of a run takes, at the most: if the next one may begin before that, no key rests."""
+"""Upper bound on the duration of a run apart from the rest, in seconds. No key rests if the next run may start earlier."""
 ALLOWED: Final = 16
-"""How many messages the subscriber with the small limit allows: more than are held back there, fewer than come at once."""
+"""Limit of the subscriber that allows few messages: more than are held back there, fewer than arrive at once."""
 REDELIVERED_SHARE: Final = 0.08
 """Share of messages redelivered after a subscriber left, on the embedded server."""
 REACHED: Final = "flow_control_reached"
@@ -56,10 +58,10 @@ EXCEEDED: Final = "flow_control_exceeded"
 
 
 class Bursts:
-    """The bursts of one key: the first message of the latest is held back.
+    """Bursts of one key; the first message of the latest burst is held back.
 
-    begun       how many were published.
-    at          the subscriber to which a message came last.
+    begun  number of bursts published so far.
+    at     subscriber that received the latest message of the key.
     """
 
     def __init__(self, context: ProbeContext, key: str, workload: Workload, answered: Callable[[Delivery], None]) -> None:
@@ -71,15 +73,15 @@ class Bursts:
         self._came = asyncio.Event()
 
     async def begin(self) -> None:
-        """Publishes the first one; at the end all of it is acknowledged."""
+        """Publish the first burst; then acknowledge all of it."""
         await self._publish(1)
         self._release()
         await asyncio.sleep(3.0 * self._workload.ack_after_s)
 
     async def rest(self) -> None:
-        """Waits until the key is provably idle, and publishes the others.
+        """Wait until the key is provably idle, then publish the other bursts.
 
-        It counts whether the key stayed at its subscriber.
+        Count whether the key stayed at its subscriber.
         """
         await asyncio.sleep(self._context.resources.bounds.ack_settled_s + SETTLED_S)
         before = self.at
@@ -89,7 +91,7 @@ class Bursts:
         await self.publish()
 
     async def publish(self) -> None:
-        """Publishes all that were not yet, one after the other."""
+        """Publish the remaining bursts one after the other."""
         await self._publish(self._workload.bursts)
         self._holds = False
         self._release()
@@ -109,11 +111,13 @@ class Bursts:
 
     async def _until_it_came(self) -> None:
         if not await comes_within(HOLD_S, self._came) and self._holds:
-            self._holds = False  # it does not come, or not before what is held is answered: that holds up nothing but the run
+            self._holds = (
+                False  # the rest does not arrive, or only after the held message is answered: only this run would wait for it
+            )
             self._release()
 
     def decide(self, delivery: Delivery) -> None:
-        """Holds the first message of a burst back, and acknowledges the one that was held; anything else after a moment."""
+        """Hold the first message of a burst and acknowledge the one held before; acknowledge all others after a moment."""
         self.at = delivery.session.subscriber
         length = self._workload.burst_messages
         first, latest = 1 + (delivery.seq - 1) // length * length, 1 + (self.begun - 1) * length
@@ -141,7 +145,7 @@ class Bursts:
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Publishes on all keys while subscribers come and go."""
+    """Publish on all keys while subscribers join and leave."""
     allowance = Allowance(context, ALLOWED)
     keys = {key: Bursts(context, key, workload, allowance.release) for key in (f"affinity-{n}" for n in workload.numbers)}
     all_keys = list(keys.values())
@@ -160,7 +164,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
     if isfinite(context.resources.bounds.ack_settled_s):
         members = [await context.subscribe(decide_within, FlowControlSettings(messages_max=ALLOWED))]
     else:
-        members = [await context.subscribe(decide)]  # what the service sends is not seen
+        members = [await context.subscribe(decide)]  # a library hides the messages that the service sends
     members += [await context.subscribe(decide) for _ in range(count - 1)]
     await asyncio.gather(*(bursts.begin() for bursts in resting))
     left = False
@@ -180,19 +184,19 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
 
 def _rests(context: ProbeContext, workload: Workload) -> bool:
-    """Whether keys rest in this run: now and then, if it is known how long, and there is time for it."""
+    """Return whether keys rest in this run: at random, if the length of a rest is known and the schedule leaves time."""
     rest_s = context.resources.bounds.ack_settled_s + SETTLED_S
     return context.random.random() < RESTING_RUNS and rest_s + BESIDE_REST_S <= workload.free_s and isfinite(rest_s)
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Every message comes once, and some again at another subscriber."""
+    """Return the traffic of a run: each message once, and some redelivered to another subscriber."""
     published = workload.messages
     return Traffic(workload.keys * workload.bursts, published, round(published * (1 + REDELIVERED_SHARE)))
 
 
 def opportunities(workload: Workload) -> dict[str, int]:
-    """One for each burst of the second half that meets what is held, on average."""
+    """Return the average number of bursts, of the second half, that arrive while a message is held."""
     return {"opportunities_affinity": round(workload.keys * (workload.bursts // 2) * (1 - IDLE_SHARE))}
 
 
@@ -216,14 +220,14 @@ PROBE = Experiment(
 
 
 class Allowance:
-    """Counts how often a subscriber that allows so many outstanding messages on a stream had as many, and how often more."""
+    """Counts how often a subscriber reached or exceeded its limit of outstanding messages on a stream."""
 
     def __init__(self, context: ProbeContext, messages_max: int) -> None:
         self._count, self._messages_max = context.count, messages_max
         self._outstanding: dict[str, set[str]] = {}
 
     def take(self, delivery: Delivery) -> None:
-        """A message came to the subscriber. One that came before and was not answered is one message."""
+        """Count a received message. A redelivery of an unanswered message is the same message."""
         outstanding = self._outstanding.setdefault(delivery.session.name, set())
         known = len(outstanding)
         outstanding.add(delivery.received.message_id)
@@ -231,12 +235,12 @@ class Allowance:
             self._count(REACHED if known < self._messages_max else EXCEEDED)
 
     def release(self, delivery: Delivery) -> None:
-        """A message was answered; of another subscriber it changes nothing."""
+        """Remove an answered message; ignore messages of other subscribers."""
         self._outstanding.get(delivery.session.name, set()).discard(delivery.received.message_id)
 
 
 class Joiners:
-    """The subscribers that join in a run."""
+    """Subscribers that join during a run, and the time until each receives a message."""
 
     def __init__(self, context: ProbeContext, decide: Decide) -> None:
         self._context, self._decide = context, decide
@@ -244,7 +248,7 @@ class Joiners:
         self._served: dict[str, float] = {}
 
     async def join(self) -> Subscriber:
-        """Adds one. Raises as `ProbeContext.subscribe` does."""
+        """Add a subscriber. Raises as `ProbeContext.subscribe` does."""
         asked_t = self._context.recording.now()
 
         def decide(delivery: Delivery) -> None:
@@ -256,7 +260,7 @@ class Joiners:
         return await self._context.subscribe(decide)
 
     def measure(self, holders: Collection[str]) -> None:
-        """Tells the figures of the run, given the last subscriber of each key."""
+        """Record the measurements of the run. `holders`: the last subscriber of each key."""
         if not self._joined:
             return
         measured = self._context.recording.measured

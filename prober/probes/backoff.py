@@ -1,10 +1,11 @@
-"""How long a service waits before it redelivers a nacked message, on a subscription with a retry policy.
+"""Delay until the service redelivers a nacked message, on a subscription with a retry policy.
 
 The last message of each key is nacked `NACKS` times, so each redelivery is of that message alone. A wait is the time from sending the nack
-to the next receipt of the message. It contains the way there and back, so the service waited less than that: a wait below the policy's
-minimum backoff was too short. It counts only if both happened on one session: where that ended, the nack may have been lost with it.
+to the next receipt of the message. It includes the network round trip, so the service waited less: a wait below the policy's minimum
+backoff was too short. A wait counts only if nack and receipt belong to the same session: if the session ended, the nack may have been lost
+with it.
 
-Google's documentation calls the policy best effort, so this measures and is never a violation.
+Google's documentation calls the policy best effort, so waits are measured and never a violation.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ BACKOFF: Final = "backoff"
 """What the subscription with the policy is called."""
 MINIMUM_S: Final = 1.0
 MAXIMUM_S: Final = 4.0
-"""The bounds of its retry policy."""
+"""Bounds of the retry policy, in seconds."""
 TOLERANCE: Final = 0.1
-"""By this share of the minimum a redelivery may be early without being counted as early."""
+"""Share of the minimum backoff by which a redelivery may be early without being counted as early."""
 NACKS: Final = 2
-"""How often the last message of a key is nacked."""
+"""Number of nacks of the last message of a key."""
 SETTLE_S: Final = 10.0
-"""How long to wait for the redeliveries, from the end of publishing on."""
+"""Longest wait for the redeliveries after the end of publishing, in seconds."""
 
 
 @dataclass(slots=True)
 class _Nacked:
-    """The last message of a key: its record, how often it was nacked, and the last time when and on which session."""
+    """Last message of a key: its id, number of nacks, and time and session of the latest nack."""
 
     message_id: str
     nacks: int = 0
@@ -45,15 +46,18 @@ class _Nacked:
 
 
 def early_ratio(waits_s: Sequence[float]) -> float:
-    """The share of redeliveries that came before the minimum backoff; there is at least one."""
+    """Return the share of redeliveries before the minimum backoff; `waits_s` is not empty."""
     return sum(wait_s < MINIMUM_S * (1.0 - TOLERANCE) for wait_s in waits_s) / len(waits_s)
 
 
 class BackoffTap(UnverifiedTap):
-    """Nacks the last message of each key and measures the waits; acknowledges the others. For one subscriber, on the event loop."""
+    """Nacks the last message of each key, measures the waits, and acknowledges all other messages.
+
+    For one subscriber, on the event loop.
+    """
 
     def __init__(self, context: ProbeContext, last: Mapping[str, int]) -> None:
-        """`last`: the number of the last message of each key."""
+        """Create the tap. `last`: sequence number of the last message of each key."""
         super().__init__(context.epoch)
         self._context, self._last = context, last
         self._nacked: dict[str, _Nacked] = {}
@@ -62,7 +66,7 @@ class BackoffTap(UnverifiedTap):
         self._waits_s: list[float] = []
 
     def of_run(self, session: BrokerSession, received: Received, stamp: Stamp) -> None:
-        """A message of the run was received."""
+        """Answer a message of the run, and measure its wait if it was nacked before."""
         key, now = received.ordering_key, self._context.now()
         self._context.count("backoff_deliveries")
         if stamp.seq != self._last.get(key):
@@ -70,7 +74,7 @@ class BackoffTap(UnverifiedTap):
             return
         nacked = self._nacked.setdefault(key, _Nacked(received.message_id))
         if nacked.message_id != received.message_id or nacked.nacks > NACKS:
-            session.ack(received)  # a copy of it, or again after all that was measured
+            session.ack(received)  # a copy of the message, or a redelivery after the measurement
             return
         if nacked.session is session:
             self._waits_s.append(now - nacked.t)
@@ -84,7 +88,7 @@ class BackoffTap(UnverifiedTap):
             self._nothing_left.set()
 
     async def measure(self) -> None:
-        """Waits for the redeliveries and records the figures, if there were any."""
+        """Wait for the redeliveries, then record the measurements if there are any."""
         await comes_within(SETTLE_S, self._nothing_left)
         if waits_s := self._waits_s:
             measured = self._context.recording.measured

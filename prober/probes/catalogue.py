@@ -1,4 +1,4 @@
-"""All probes, by name. Each declares everything that depends on it in a module of its own; whatever else needs that iterates here."""
+"""All probes, by name. Each is declared in a module of its own; code that handles all probes iterates over this catalogue."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from prober.slo.indicators import Indicator
 
 
 class ProbeName(StrEnum):
-    """The probes that can be configured."""
+    """Names of the probes that can be configured."""
 
     ORDERING = "ordering"
     REDELIVERY = "redelivery"
@@ -76,16 +76,16 @@ DECLARED: Final[Mapping[str, Experiment]] = MappingProxyType(
         ProbeName.OBSERVE: observe.PROBE,
     }
 )
-"""All that can be configured."""
+"""All probes that can be configured."""
 PROBES: Final[Mapping[str, Experiment]] = MappingProxyType({name: one for name, one in DECLARED.items() if one.own_messages})
-"""Those that publish what they receive: the experiments."""
+"""Probes that publish the messages they receive: the experiments."""
 
 DISTURBED: Final[Mapping[Indicator, frozenset[str]]] = MappingProxyType(
     {indicator: frozenset(str(name) for name, one in DECLARED.items() if indicator in one.disturbs) for indicator in Indicator}
 )
-"""By indicator, the probes at which it is not counted (`Experiment.disturbs`)."""
+"""Probes that do not count for an indicator, by indicator (`Experiment.disturbs`)."""
 
 
 def is_fed(indicator: Indicator, probes: Collection[str]) -> bool:
-    """Whether one of the probes feeds an indicator."""
+    """Return whether at least one of the probes feeds an indicator."""
     return any(indicator in DECLARED[name].counts for name in probes if name in DECLARED)

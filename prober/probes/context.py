@@ -1,7 +1,7 @@
-"""Where a probe acts: it publishes on keys and consumes with subscribers; everything it does or sees is recorded.
+"""Actions of a probe: publishing on keys and consuming with subscribers, all of it recorded.
 
-A `ProbeContext` belongs to one run and to the event loop. It publishes (`publishing`), and lets a probe decide for each delivery what
-becomes of it. An acknowledgement is recorded, then sent.
+A `ProbeContext` belongs to one run and to the event loop. It publishes (`publishing`), and calls the probe's decision for each delivery. An
+acknowledgement is recorded, then sent.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from prober.slo.indicators import Indicator
 
 SLOT_S = 0.005
 PULL_TIMEOUT_S = 25.0
-"""How long one pull waits for an answer: longer than Pub/Sub waits for a message before it answers with none (about 18 s were seen,
-googleapis/google-cloud-python issue 8087). A pull that is given up may have carried messages, so it excuses a service that falls silent."""
+"""Timeout of a pull, in seconds: longer than Pub/Sub waits for a message before an empty answer (about 18 s were seen,
+googleapis/google-cloud-python issue 8087). A pull that timed out may have carried messages, so it excuses missing deliveries."""
 PULL_AGAIN_S = 0.2
-"""How long after a pull that failed the next one is sent."""
+"""Pause after a failed pull, in seconds."""
 IDS_KEPT_MAX = 1_000_000
-"""Message ids whose keys are remembered per run; beyond that the oldest are forgotten."""
+"""Largest number of message ids whose keys are remembered in a run; the oldest are forgotten first."""
 
 
 class DeliveryKind(StrEnum):
-    """Whether a message came before. FOREIGN: not published by the run that received it."""
+    """Kind of a delivery, by the earlier deliveries of its message. FOREIGN: not published by the run that received it."""
 
     FIRST = "first"
     REDELIVERY = "redelivery"
@@ -67,7 +67,7 @@ class DeliveryKind(StrEnum):
 
 @dataclass(slots=True)
 class Delivery:
-    """One probe message as a subscriber of this run received it; `again`: it is a redelivery on its subscription."""
+    """A probe message as a subscriber of this run received it; `again`: it is a redelivery on its subscription."""
 
     subscription: str
     key: str
@@ -78,23 +78,23 @@ class Delivery:
     context: ProbeContext
 
     def ack(self) -> None:
-        """Acknowledges it."""
+        """Acknowledge the message."""
         self.context.ack(self)
 
     def nack(self) -> None:
-        """Nacks it: it may be redelivered at once."""
+        """Nack the message: it may be redelivered at once."""
         self.context.nack(self)
 
     def shorten_lease(self, seconds: int) -> None:
-        """Lets its lease end in `seconds` and leaves it unanswered."""
+        """Let the lease end in `seconds` and leave the message unanswered."""
         self.context.shorten_lease(self, seconds)
 
     def extend_lease(self) -> None:
-        """Sets its lease to a whole acknowledgement deadline from now."""
+        """Extend the lease to a whole acknowledgement deadline from now."""
         self.context.extend_lease(self)
 
     def let_expire(self) -> None:
-        """Leaves it unanswered for good: its lease ends by itself, and no client makes it longer."""
+        """Leave the message unanswered for good: its lease expires, and no client extends it."""
         self.session.let_expire(self.received)
 
 
@@ -103,25 +103,25 @@ Decide = Callable[[Delivery], None]
 
 
 class Recorder(Protocol):
-    """Where what a probe does and sees goes, in the order in which it happens. Belongs to the event loop; raises nothing."""
+    """Receiver of a probe's actions and observations, in the order in which they happen. Belongs to the event loop; raises nothing."""
 
     def now(self) -> float:
-        """The time to stamp an event with, in seconds of the monotonic clock."""
+        """Return the time to stamp an event with, in seconds of the monotonic clock."""
 
     def record(self, event: Event) -> DeliveryKind | None:
-        """Takes the next event; says of a delivery what kind it is, if that is still known."""
+        """Record the next event. Return the kind of a delivery, if it is still known."""
 
     def count(self, name: str, by: int = 1) -> None:
-        """Counts something that is no event, under a name of its own among the counters of the run."""
+        """Increment a counter of the run that no event feeds."""
 
     def took(self, indicator: Indicator, seconds: float, since_t: float, until_t: float) -> None:
-        """Takes a duration that no event shows; it was measured between two times of the recorder's clock."""
+        """Record a duration that no event shows, measured between two times of the recorder's clock."""
 
     def measured(self, figure: Figure, value: float) -> None:
-        """Takes a figure of the run."""
+        """Record a measurement of the run."""
 
     def lagged_s(self, taken_s: float) -> float:
-        """For how long of what took so long, until now, the event loop lagged, in seconds."""
+        """Return how long the event loop lagged during the last `taken_s` seconds, in seconds."""
 
 
 class ProbeContext:
@@ -141,12 +141,12 @@ class ProbeContext:
         self.handover = handover
         self.recording = recording
         self.unordered_came = asyncio.Event()
-        """A message without a key has come."""
+        """Set when a message without a key was received."""
         self.creation: Creation | None = None
-        """Of the first subscription; None if that is not known."""
+        """Creation of the first subscription; None if it is not known."""
         self._administered = administered
         self.now = recording.now
-        """The time of the recorder, which events carry."""
+        """Time of the recorder, as events carry it, in seconds."""
         self.record = self._record = recording.record
         self.admin = broker.admin
         self.random = random.Random(seed)
@@ -157,10 +157,10 @@ class ProbeContext:
         self._resources = AsyncExitStack()
         self.publishing = self.publishing_as(epoch, recording.record)
         self.count = recording.count
-        """Counts something that is no event, under a name of its own."""
+        """Increments a counter of the run that no event feeds."""
         self._clients = count(1)
         self.confirmed = asyncio.Event()
-        """Set when the service has confirmed an acknowledgement, which it does with exactly-once delivery only."""
+        """Set at the first confirmation of an acknowledgement, which the service sends with exactly-once delivery only."""
 
     async def __aenter__(self) -> ProbeContext:
         self._resources.push_async_callback(self.publishing.close)
@@ -175,10 +175,10 @@ class ProbeContext:
     # --- publishing ----------------------------------------------------------------------------------------------------------
 
     async def ticks(self, count: int, period_s: float) -> AsyncIterator[float]:
-        """Waits for each of `count` points in time, `period_s` apart, and gives it: when something is meant to be sent.
+        """Wait for each of `count` points in time, `period_s` apart, and yield it: the intended send time.
 
-        The points are fixed beforehand. Who comes late to one is not waited for, and the next is no later for it. The first lies
-        somewhere within the first period, so that keys do not march in step.
+        The points are fixed beforehand. A caller that is late for a point gets it at once, and the next is no later for it. The first point
+        is random within the first period, so that keys are not in step.
         """
         first_t = self.now() + self.random.uniform(0, period_s)
         for number in range(count):
@@ -187,17 +187,17 @@ class ProbeContext:
             yield due_t
 
     async def publish(self, key: str, count: int, sizes: Sequence[int] = SIZES, intended_t: float | None = None) -> int:
-        """Publishes by the first publisher; see `Publishing.publish`. Calls for one key must not overlap: a key has one writer."""
+        """Publish with the first publisher; see `Publishing.publish`. Calls for the same key must not overlap: a key has one writer."""
         return await self.publishing.publish(key, count, sizes, intended_t)
 
     def publishing_as(self, epoch: str, record: Callable[[Event], object]) -> Publishing:
-        """Publishes to the topic under an epoch; `record` takes every attempt and outcome. To be closed by the caller."""
+        """Return a publisher of the topic under an epoch; the caller closes it. `record` is called with every attempt and outcome."""
         resources = self.resources
         publisher = partial(self.broker.publisher, resources.topic)
         return Publishing(publisher, epoch, resources.publish_timeout_s, resources.region, record, self.now, self.random)
 
     async def at_peer(self) -> ProbeContext:
-        """The same run at the other endpoint of the target; NotSupported if there is none. A key is published at one of the two only."""
+        """Return the run's context at the target's other endpoint; NotSupported without one. A key is published at one of the two only."""
         if self.broker.peer is None:
             raise NotSupported("the target has one endpoint only: name another one as its peer")
         resources, seed = replace(self.resources, region=self.resources.peer_region), self.random.getrandbits(32)
@@ -208,20 +208,20 @@ class ProbeContext:
     # --- administering -------------------------------------------------------------------------------------------------------
 
     async def administer(self, operation: AdminOperation, call: Awaitable[object]) -> None:
-        """Waits for one administration call, which counts for the control plane's latency. A failure is an outcome, a refusal is raised."""
+        """Await an administration call, timed for the control plane's latency. A failed call is an outcome; a refused call raises."""
         with suppress(BrokerUnavailable), timed(operation, self._administered):
             await call
 
     # --- consuming -----------------------------------------------------------------------------------------------------------
 
     async def subscribe(self, decide: Decide, flow: FlowControlSettings | None = None, at: str = "") -> Subscriber:
-        """Adds a subscriber; `decide` is called for each probe message that it receives. Raises as `attach` does."""
+        """Add a subscriber; `decide` is called for each probe message that it receives. Raises as `attach` does."""
         return await self.attach(self.tap(decide, at), flow, at)
 
     async def attach(self, tap: Tap, flow: FlowControlSettings | None = None, at: str = "") -> Subscriber:
-        """Adds a subscriber under a client id of its own, which tells a tap of its own what it sees.
+        """Add a subscriber under a client id of its own, which reports to the given tap.
 
-        `at`: what the experiment calls the subscription. Raises BrokerUnavailable, NotThere or PermissionRefused if its stream cannot be
+        `at`: the experiment's name for the subscription. Raises BrokerUnavailable, NotThere or PermissionRefused if its stream cannot be
         opened.
         """
         client_id = f"{self.epoch}-{next(self._clients)}"
@@ -232,25 +232,24 @@ class ProbeContext:
         return subscriber
 
     def pull(self, decide: Decide, messages_max: int, at: str = "") -> None:
-        """Adds a caller that pulls again and again, at most so many messages at once, until the context is left."""
+        """Pull repeatedly, at most `messages_max` messages at once, until the context is left."""
         puller = self.broker.puller(self.resources.named(at))
         pulling = asyncio.create_task(_pull_on(puller, self.tap(decide, at), messages_max), name=f"{self.epoch} pulling")
         self._resources.push_async_callback(puller.close)
         self._resources.callback(pulling.cancel)
 
     def receive_pushes(self, decide: Decide, at: str = "") -> None:
-        """Takes what is pushed, until the context is left. Raises NotSupported."""
+        """Receive push requests until the context is left. Raises NotSupported."""
         self._resources.callback(self.broker.pushes.receive(self.resources.named(at), self.tap(decide, at)))
 
     def tap(self, decide: Decide, at: str = "") -> Tap:
-        """Records what a consumer of a subscription tells it; `decide` is called for each probe message."""
+        """Return a tap that records the events of a consumer; `decide` is called for each probe message."""
         return _ContextTap(self, decide, self.resources.named(at))
 
     def later(self, delay_s: float, action: Callable[[], None]) -> None:
-        """Does something on the event loop after about `delay_s`, unless the run is over by then.
+        """Call `action` on the event loop after about `delay_s`, unless the run is over by then.
 
-        What falls into the same few milliseconds is done together, in the order of asking: a timer per message would cost more than
-        the message.
+        Actions of the same few milliseconds run together, in the order of the calls: a timer per message would cost more than the message.
         """
         loop = asyncio.get_running_loop()
         slot = ceil((loop.time() + delay_s) / SLOT_S)
@@ -265,7 +264,7 @@ class ProbeContext:
             action()
 
     def ack(self, delivery: Delivery) -> None:
-        """Records and sends an acknowledgement, unless its session is over: what is not sent was not done."""
+        """Record and send an acknowledgement, unless its session is over: only sent acknowledgements are recorded."""
         session = delivery.session
         if session.is_over:
             return
@@ -273,23 +272,23 @@ class ProbeContext:
         session.ack(delivery.received)
 
     def nack(self, delivery: Delivery) -> None:
-        """Records and sends a refusal, unless its session is over."""
+        """Record and send a nack, unless its session is over."""
         if delivery.session.is_over:
             return
         self.refused(delivery.subscription, delivery.session, delivery.received)
         delivery.session.nack(delivery.received)
 
     def dead_lettered(self, delivery: Delivery) -> None:
-        """Records that a message was seen at the dead-letter topic."""
+        """Record that a message was read from the dead-letter topic."""
         self._record(DeadLettered(self.now(), delivery.subscription, delivery.key, delivery.received.message_id))
 
     def shorten_lease(self, delivery: Delivery, seconds: int) -> None:
-        """Records and sends a lease modification, unless its session is over, and leaves the message unanswered."""
+        """Record and send a lease modification, unless the session is over; leave the message unanswered."""
         self._modify_lease(delivery, seconds)
         delivery.session.let_expire(delivery.received)
 
     def extend_lease(self, delivery: Delivery) -> None:
-        """Records and sends a lease of a whole acknowledgement deadline, unless its session is over."""
+        """Record and send a lease of a whole acknowledgement deadline, unless the session is over."""
         self._modify_lease(delivery, round(self.resources.ack_deadline_s))
 
     def _modify_lease(self, delivery: Delivery, seconds: int) -> None:
@@ -299,24 +298,24 @@ class ProbeContext:
         self._record(LeaseModified(self.now(), delivery.subscription, delivery.key, session.name, received.message_id, seconds))
         session.modify_lease(received, seconds)
 
-    # --- what the tap tells --------------------------------------------------------------------------------------------------
+    # --- events of the tap ----------------------------------------------------------------------------------------------------
 
     def opened(self, subscription: str, session: BrokerSession, invoked_t: float | None) -> None:
-        """A session of this run began."""
+        """Record that a session of this run was opened."""
         flow = session.flow
         limits = (None, None) if flow is None else (flow.messages_max, flow.bytes_max)
         self._record(Opened(self.now(), subscription, session.name, session.subscriber, invoked_t, *limits))
 
     def refused(self, subscription: str, session: BrokerSession, received: Received) -> None:
-        """A message was nacked."""
+        """Record that a message was nacked."""
         self._record(Nacked(self.now(), subscription, received.ordering_key, session.name, received.message_id))
 
     def closed(self, subscription: str, session: BrokerSession, *, lost: bool) -> None:
-        """A session of this run ended."""
+        """Record that a session of this run was closed."""
         self._record(Closed(self.now(), subscription, session.name, lost))
 
     def received(self, subscription: str, session: BrokerSession, received: Received, decide: Decide) -> None:
-        """Records a message, then decides on it. What carries no number, or is not of this run, is acknowledged and left."""
+        """Record a message, then call `decide`. Acknowledge messages without a number or of another run."""
         key, message_id = received.ordering_key, received.message_id
         message = read(key, received.data, received.attributes)
         if message is None:
@@ -353,7 +352,7 @@ class ProbeContext:
             self.ack(delivery)
 
     def ack_confirmed(self, subscription: str, session: BrokerSession, message_id: str) -> None:
-        """Exactly-once: an acknowledgement was confirmed."""
+        """Record the confirmation of an acknowledgement (exactly-once delivery)."""
         self.confirmed.set()
         key = self._key_of.get(message_id)
         if key is not None:
@@ -361,7 +360,7 @@ class ProbeContext:
 
 
 async def comes_within(limit_s: float, event: asyncio.Event) -> bool:
-    """Waits until something has happened, at most so long; whether it has."""
+    """Wait for an event for at most `limit_s` seconds. Return whether it is set."""
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), limit_s)
     return event.is_set()
@@ -376,7 +375,7 @@ async def _pull_on(puller: Puller, tap: Tap, messages_max: int) -> None:
 
 
 class _ContextTap:
-    """Tells a context what one subscriber sees."""
+    """Reports the events of one subscriber to a context."""
 
     def __init__(self, context: ProbeContext, decide: Decide, subscription: str) -> None:
         self._context, self._decide, self._subscription = context, decide, subscription

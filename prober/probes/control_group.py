@@ -1,18 +1,21 @@
-"""`control_group`: what order costs, and what it buys, on one topic with two subscriptions that differ in nothing else.
+"""`control_group`: cost and benefit of ordering, on one topic with two subscriptions that differ in nothing else.
 
-Bursts are published on keys; both subscriptions are consumed in the same way, everything is acknowledged at once. The ordered one is
-verified like any other. The other one guarantees no order, so it is not verified; its deliveries are measured. Beside each burst the
-same is published without a key: what a key costs the publisher is the difference between the two requests (`paired_publishing`).
+Bursts are published on keys. Both subscriptions are consumed in the same way, and every message is acknowledged at once. The ordered
+subscription is verified like any other. The unordered one guarantees no order, so it is not verified; its deliveries are measured. Beside
+each burst the same messages are published without a key: the difference between the two requests is the cost of a key for the publisher
+(`paired_publishing`).
 
-*Price.* Each message comes on both, so it is a pair. How much later it came on the ordered one is averaged over each burst, since the
-messages of a burst travel together; over bursts the interval is Student's t (`prober.slo.confidence`). Of availability the price is the
-share of messages that came in time on the unordered one only, less that of those that came in time on the ordered one only.
+*Price.* Each message arrives on both subscriptions and forms a pair. Its extra latency on the ordered subscription is averaged over each
+burst, since the messages of a burst travel together; over bursts the interval is Student's t (`prober.slo.confidence`). The price in
+availability is the share of messages in time on the unordered subscription only, minus the share of messages in time on the ordered
+subscription only.
 
-*Benefit.* What a consumer of the unordered one would have to put back in order: the reordered share and the extent of RFC 4737, and how
-many messages a resequencer would have passed on at once, held back, and given up waiting for (`prober.ordering`).
+*Benefit.* The work of a consumer that would have to restore the order of the unordered subscription: the reordered share and the extent of
+RFC 4737, and the numbers of messages that a resequencer would have passed on at once, held back, and stopped waiting for
+(`prober.ordering`).
 
-Pairs are messages of bursts that were confirmed completely in the end. Of a message that was published again the copy that
-came first counts, on either.
+Pairs are messages of bursts whose publishing was confirmed completely. Of a message that was published again, the first copy received
+counts, on either subscription.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ from prober.slo.figures import Figure
 
 UNORDERED: Final = "unordered"
 IN_TIME_S: Final = 5.0
-"""How long a message may take to count as available; also for how long a resequencer waits for what is missing."""
+"""Longest latency of an available message, in seconds; also the longest wait of a resequencer for a missing message."""
 IDLE_S: Final = 600.0
 LOOK_S: Final = 0.05
 
@@ -51,14 +54,14 @@ Message = tuple[str, int]
 
 
 class Burst(NamedTuple):
-    """Messages of a key that were published together, and when they were to be sent."""
+    """Messages of a key that were published together, and their intended send time."""
 
     sent_t: float
     messages: tuple[Message, ...]
 
 
 class Pairs:
-    """When each message first came on either subscription; times in seconds of one clock."""
+    """Times of the first receipt of each message on either subscription, in seconds of one clock."""
 
     def __init__(self) -> None:
         self.bursts: list[Burst] = []
@@ -67,11 +70,14 @@ class Pairs:
 
     @property
     def complete(self) -> bool:
-        """Whether everything came on both."""
+        """Whether every message arrived on both subscriptions."""
         return all(message in self.ordered and message in self.unordered for burst in self.bursts for message in burst.messages)
 
     def latency(self) -> Difference | None:
-        """How much later messages come on the ordered one; None of fewer than two bursts that came on both."""
+        """Return the extra latency on the ordered subscription.
+
+        None with fewer than two bursts that arrived on both.
+        """
         came = self.came
         late_s = (
             [self.ordered[message] - self.unordered[message] for message in burst.messages if message in came]
@@ -85,7 +91,7 @@ class Pairs:
         return self.ordered.keys() & self.unordered.keys()
 
     def availability(self) -> Difference | None:
-        """By how much larger the share is that does not come in time on the ordered one; None without messages."""
+        """Return the excess of the share of messages not in time on the ordered subscription; None without messages."""
         timely = [
             (self._in_time(self.ordered, message, burst.sent_t), self._in_time(self.unordered, message, burst.sent_t))
             for burst in self.bursts
@@ -109,19 +115,19 @@ class _Twins:
         self._publishing = PairedPublishing(context)
 
     def decide(self, delivery: Delivery) -> None:
-        """A message came on the ordered one."""
+        """Take a message of the ordered subscription and acknowledge it."""
         self.pairs.ordered.setdefault((delivery.key, delivery.seq), self._context.now())
         delivery.ack()
 
     def read(self, key: str, stamp: Stamp) -> None:
-        """A message came on the other."""
+        """Take a message of the unordered subscription."""
         now = self._context.now()
         self.pairs.unordered.setdefault((key, stamp.seq), now)
         self._order.observe(Delivered(now, UNORDERED, key, "", stamp.epoch, stamp.seq, ""))
         self._context.count("unordered_deliveries")
 
     async def publish(self, key: str, workload: Workload) -> None:
-        """Publishes the bursts of a key."""
+        """Publish the bursts of a key."""
         length = workload.burst_messages
         first = 1
         async for due_t in self._context.ticks(workload.bursts, workload.ack_after_s):
@@ -131,13 +137,13 @@ class _Twins:
                 self.pairs.bursts.append(Burst(due_t, messages))
 
     async def settle(self) -> None:
-        """Waits until everything has come, or is late."""
+        """Wait until every message has arrived, or is late."""
         late_t = self._context.now() + IN_TIME_S
         while not self.pairs.complete and self._context.now() < late_t:
             await asyncio.sleep(LOOK_S)
 
     def tell(self) -> None:
-        """Says what was measured."""
+        """Record the measurements of the run."""
         recording, count, pairs = self._context.recording, self._context.count, self.pairs
         count("pairs", len(pairs.came))
         self._tell_interval(pairs.latency(), Figure.ORDER_LATENCY, Figure.ORDER_LATENCY_LOW, Figure.ORDER_LATENCY_HIGH)
@@ -162,7 +168,7 @@ class _Twins:
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Publishes, consumes on both subscriptions, and says how they differ."""
+    """Publish, consume on both subscriptions, and measure the differences."""
     twins = _Twins(context)
     for _ in range(workload.subscribers):
         await context.subscribe(twins.decide)
@@ -173,7 +179,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Every message is published with a key and without one, and comes on both subscriptions."""
+    """Return the traffic of a run: each message once with a key and once without, on both subscriptions."""
     return Traffic(2 * workload.keys * workload.bursts, 2 * workload.messages, 4 * workload.messages, unrecorded=workload.messages)
 
 

@@ -1,8 +1,8 @@
-"""`control_plane`: administration calls end within seconds, and what is published once a subscription exists is delivered.
+"""`control_plane`: administration calls end within seconds, and messages published once a subscription exists are delivered.
 
-The topic and its subscriptions are made for the run and deleted after it. As soon as they exist, before a subscriber reads, messages are
-published on all keys: each must arrive, the first ones included. Then more are, and everything else that an administrator does is done
-once, on a second subscription without subscribers; and a request is made that must be refused, to switch its ordering on.
+The topic and its subscriptions are created for the run and deleted after it. As soon as they exist, before a subscriber reads, messages are
+published on all keys: each must arrive, including the first. Then more messages are published, and every other kind of administration call
+is made once, on a second subscription without subscribers. A request to switch on its ordering is sent, too: it must be refused.
 
 The time from the request that creates the subscription to the first receipt is measured. A first message that never arrives has no such
 latency: the checker reports it.
@@ -26,7 +26,7 @@ SPARE: Final = "spare"
 """The name of the subscription without subscribers."""
 RETENTION_S: Final = 86_400.0
 ATTEMPTS_MAX: Final = 3
-"""How often the ordering is switched on, while no answer comes."""
+"""Attempts to switch on the ordering, while the service does not answer."""
 ADMIN_CALLS: Final = {
     AdminOperation.CREATE_TOPIC: 1,
     AdminOperation.CREATE_SUBSCRIPTION: 2,
@@ -36,11 +36,11 @@ ADMIN_CALLS: Final = {
     AdminOperation.SEEK: 1,
     AdminOperation.DELETE: 3,
 }
-"""The calls of a run, those included that make and delete what it uses."""
+"""Administration calls of a run, including creation and deletion of its resources."""
 
 
 class _FirstReceipt:
-    """Measures how long after the creation of the subscription the first message is received; acknowledges everything."""
+    """Measures the time from the creation of the subscription to the first received message; acknowledges every message."""
 
     def __init__(self, context: ProbeContext) -> None:
         self._context, self._creation = context, context.creation
@@ -48,7 +48,7 @@ class _FirstReceipt:
             context.recording.measured(Figure.SUBSCRIPTION_CREATION, self._creation.took_s)
 
     def decide(self, delivery: Delivery) -> None:
-        """The first message ends the measurement."""
+        """Acknowledge a message; the first ends the measurement."""
         delivery.ack()
         if self._creation is None:
             return
@@ -60,7 +60,7 @@ class _FirstReceipt:
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Publishes at once, then reads, publishes the rest and administers."""
+    """Publish at once, then subscribe, publish the rest and make the administration calls."""
     first_receipt = _FirstReceipt(context)
     keys = [f"control_plane-{number}" for number in workload.numbers]
     for burst in range(workload.bursts):

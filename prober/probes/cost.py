@@ -44,7 +44,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """A figure that lies between two."""
+    """Lower and upper bound of a quantity."""
 
     least: float
     most: float
@@ -53,12 +53,12 @@ class Bounds:
         return Bounds(self.least + other.least, self.most + other.most)
 
     def times(self, factor: float) -> Bounds:
-        """Both, so many times."""
+        """Return both bounds multiplied by `factor`."""
         return Bounds(self.least * factor, self.most * factor)
 
 
 def message_bytes(sizes: Sequence[int]) -> float:
-    """The billed volume of a probe message, on average over payload sizes that are used in turn."""
+    """Return the mean billed volume of a probe message in bytes, over payload sizes used in turn."""
     attributes = _TYPICAL_STAMP.attributes(_TYPICAL_KEY, b"")
     around = sum(len(name) + len(value) for name, value in attributes.items()) + len(_TYPICAL_KEY)
     return sum(sizes) / len(sizes) + around + _TIMESTAMP_BYTES + _MESSAGE_ID_BYTES
@@ -74,5 +74,5 @@ def billed_bytes(traffic: Traffic, sizes: Sequence[int], *, batched: bool = True
 
 
 def price_usd(volume: Bounds) -> Bounds:
-    """The list price of a volume, in US dollars."""
+    """Return the list price of a volume, in US dollars."""
     return volume.times(USD_PER_TIB / _TIB)

@@ -2,16 +2,16 @@
 
 A message that no subscriber can process goes to the dead-letter topic after its attempts.
 
-The first message of each burst but the last is poisoned: it is refused whenever it comes. The others are acknowledged whenever they come,
-and they are redelivered with it. When the poisoned one is in the dead-letter topic, the next burst shows that the key moves on, and
-those of the other keys that they do. One key begins alone: if nothing arrives there, the target does not forward, and the run is UNKNOWN.
+The first message of each burst but the last is poisoned: every delivery of it is nacked. The others are acknowledged at each delivery, and
+they are redelivered together with the poisoned message. Once the poisoned message is in the dead-letter topic, the next burst shows that
+the key moves on. One key starts alone: if no message arrives in the dead-letter topic, the target does not forward, and the run is UNKNOWN.
 
-The burst before the last of each key is poisoned as a whole. How far these messages arrive at the dead-letter topic in another order than
-they were published in is measured by RFC 4737 (`prober.ordering`) and never reported as a violation: Google's documentation says that order
-might not be kept there. That topic is read through a subscription with ordering by one subscriber, so only their order in the topic counts.
+The burst before the last of each key is poisoned as a whole. Their reordering at the dead-letter topic is measured by RFC 4737
+(`prober.ordering`) and never reported as a violation: according to Google's documentation, order might not be kept there. That topic is
+read through a subscription with ordering by one subscriber, so only their order in the topic counts.
 
-That a message arrived is recorded when it is read from the dead-letter topic. One that does not is counted (`dead_letters_missing`) and no
-finding: "forwarding is best effort".
+The arrival of a message is recorded when it is read from the dead-letter topic. A missing message is counted (`dead_letters_missing`) and
+is no finding: "forwarding is best effort".
 """
 
 from __future__ import annotations
@@ -32,19 +32,22 @@ from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
 ATTEMPTS: Final = 5
-"""How often a message is delivered before it is forwarded; the service accepts no less."""
+"""Deliveries of a message before it is forwarded; the service accepts no smaller number."""
 LETTERS: Final = "ordered-letters"
 """What the subscription of the dead-letter topic is called."""
 IDLE_S: Final = 600.0
 FIRST_ARRIVES_S: Final = 30.0
 ARRIVES_S: Final = 15.0
-"""How long a poisoned message may take to the dead-letter topic: the first, and each other."""
+"""Longest time of a poisoned message to the dead-letter topic, in seconds: for the first, and for each other."""
 
 
 class Trial:
-    """One key. `published`: how many messages were so far; `poisoned`: the numbers of those that are refused.
+    """One key of a run.
 
-    `row`: the numbers of those that were poisoned together. `refusals`: how often a message of the last burst was refused.
+    published  number of messages published so far.
+    poisoned   sequence numbers of the messages that are nacked.
+    row        sequence numbers of the messages that were poisoned together.
+    refusals   number of nacks of messages of the latest burst.
     """
 
     def __init__(self, number: int) -> None:
@@ -56,7 +59,7 @@ class Trial:
         self.arrived = asyncio.Event()
 
     def decide(self, delivery: Delivery) -> None:
-        """Refuses what is poisoned, acknowledges the others."""
+        """Nack a poisoned message; acknowledge any other."""
         if delivery.seq in self.poisoned:
             self._refused[delivery.seq, delivery.received.attributes[GENERATION]] = delivery
             self.refusals += 1
@@ -65,7 +68,10 @@ class Trial:
             delivery.ack()
 
     async def poison(self, context: ProbeContext, workload: Workload, arrives_s: float = ARRIVES_S, *, whole: bool = False) -> bool:
-        """Publishes a burst; whether its first message, or the `whole` of it, arrives at the dead-letter topic in time."""
+        """Publish a burst with its first message poisoned, or the `whole` of it.
+
+        Return whether the poisoned messages arrive at the dead-letter topic in time.
+        """
         burst = range(self.published + 1, self.published + 1 + workload.burst_messages)
         self.row = burst if whole else range(0)
         self.poisoned, self.refusals = set(burst if whole else burst[:1]), 0
@@ -75,7 +81,10 @@ class Trial:
         return await comes_within(arrives_s, self.arrived)
 
     def arrives(self, stamp: Stamp) -> bool:
-        """A message has come to the dead-letter topic; whether it is the first copy. Later copies are acknowledged from now on."""
+        """Record a message of the dead-letter topic. Return whether it is the first copy.
+
+        Later copies are acknowledged from now on.
+        """
         delivery = self._refused.pop((stamp.seq, str(stamp.generation)), None)
         if delivery is not None:
             delivery.context.dead_lettered(delivery)
@@ -88,21 +97,21 @@ class Trial:
 
 
 class _Letters:
-    """The dead-letter topic: what arrives there, and the order of what was poisoned together."""
+    """Messages of the dead-letter topic, and the order of those poisoned together."""
 
     def __init__(self, context: ProbeContext, trials: Mapping[str, Trial]) -> None:
         self._context, self._trials = context, trials
         self._order = OrderMeasurement(ARRIVES_S, IDLE_S)
 
     def read(self, key: str, stamp: Stamp) -> None:
-        """A message of the run arrived."""
+        """Take a message of the run that was read from the dead-letter topic."""
         trial = self._trials.get(key)
         if trial is not None and trial.arrives(stamp) and len(trial.row) > 1:
             place = trial.row.index(stamp.seq) + 1
             self._order.observe(Delivered(self._context.now(), LETTERS, key, "", stamp.epoch, place, ""))
 
     def measure(self) -> None:
-        """Records the figures, if anything arrived that was poisoned together."""
+        """Record the measurements, if messages that were poisoned together have arrived."""
         report = self._order.report()
         if report.received:
             self._context.recording.measured(Figure.DEAD_LETTERS_REORDERED, report.reordered_ratio)
@@ -110,7 +119,10 @@ class _Letters:
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Poisons one message after the other on all keys side by side. Raises NotSupported if the target has no dead-letter policy."""
+    """Poison one message after the other on all keys concurrently.
+
+    Raises NotSupported if the target has no dead-letter policy.
+    """
     trials = {trial.key: trial for trial in map(Trial, workload.numbers)}
 
     def decide(delivery: Delivery) -> None:
@@ -123,7 +135,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
     first = next(iter(trials.values()))
     if not await first.poison(context, workload, FIRST_ARRIVES_S):
         if first.refusals < ATTEMPTS:
-            return  # it does not come, or not again: that is the checker's
+            return  # the message is not delivered or not redelivered: the checker reports that
         raise NotSupported(
             f"a message that is nacked {ATTEMPTS} times did not arrive at the dead-letter topic within "
             f"{FIRST_ARRIVES_S:g} s: the target does not forward, or may not publish there"
@@ -145,7 +157,7 @@ def _forwarded(workload: Workload) -> int:
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Each burst but the last comes as often as it is nacked.
+    """Return the traffic of a run: each message of each burst but the last is delivered as often as it is nacked.
 
     Forwarded messages are published again, and received from the dead-letter topic.
     """
@@ -154,7 +166,7 @@ def traffic(workload: Workload) -> Traffic:
 
 
 def opportunities(workload: Workload) -> dict[str, int]:
-    """Each message that is forwarded has others of its key behind it."""
+    """Return the opportunities of a run: each forwarded message has others of its key behind it."""
     return opportunities_of_order(workload) | {"opportunities_dead_letter": _forwarded(workload)}
 
 

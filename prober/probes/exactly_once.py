@@ -2,20 +2,20 @@
 
 The service must redeliver neither an acknowledged message nor one that a subscriber holds.
 
-On each key a message is held back while more are published one by one, so that the service goes on with the key again and again while
-something of it is outstanding. Then what is held is answered. The four ways take turns:
+On each key a message is held back while more are published one by one, so that the service repeatedly continues with the key while messages
+of it are outstanding. Then the held messages are answered, in four ways that take turns:
 
-    in order      everything is acknowledged in order.
-    out of order  the last is acknowledged first, which the service may refuse, then everything in order.
-    refused       the first is refused; everything is redelivered, and acknowledged. Through a client library it is the last.
-    expired       the lease of the first ends; the same.
+    in order      all messages are acknowledged in order.
+    out of order  the last is acknowledged first, which the service may refuse, then all in order.
+    refused       the first is nacked; all are redelivered and acknowledged. Through a client library the last is nacked.
+    expired       the lease of the first expires; otherwise like `refused`.
 
-Then streams break, which carry all keys, while of each key a burst is held; on every other key its first message is refused just before.
-A message that a subscriber cannot answer any more is redelivered when its lease ends; more is published meanwhile, and every key has to go
-on. The last message of every other key is nacked once.
+Then all streams break while a burst of each key is held; on every other key the first message is nacked just before. A message that a
+subscriber can no longer answer is redelivered when its lease expires. Meanwhile more messages are published, and every key has to continue.
+The last message of every other key is nacked once.
 
-At last the probe waits for redeliveries of messages whose acknowledgement was confirmed: for longer than a message may be on its way. Where
-that has no bound, through a client library, a new subscriber waits: all its messages were sent after it came.
+Finally the probe waits for redeliveries of messages whose acknowledgement was confirmed: for longer than a message may be in transit.
+Through a client library the transit time has no bound, so a new subscriber waits: all its messages were sent after it joined.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ from prober.probes.experiment import (
 from prober.slo.indicators import Indicator
 
 CONFIRMS_S: Final = 10.0
-"""How long the first confirmation may take, before it is taken that there are none."""
+"""Longest wait for the first confirmation, in seconds; without it, the target has no exactly-once delivery."""
 COMES_S: Final = 1.0
-"""How long to wait for a message before the next one is published."""
+"""Longest wait for a message before the next is published, in seconds."""
 HOLD_S: Final = 1.5
-"""How long the first of a burst is held at least."""
+"""Time for which a burst is held after its last message, in seconds."""
 LEASE_S: Final = 1
 ANSWERS_S: Final = 0.5
-"""How long to wait for the answer to acknowledgements."""
+"""Wait for the answer of the service to acknowledgements, in seconds."""
 ANSWERED_S: Final = 15.0
-"""How long to wait until the first of all keys has come, and in the end until everything has and is acknowledged."""
+"""Longest wait for the first message of all keys, and for the receipt and acknowledgement of all messages, in seconds."""
 RECOVERS_S: Final = 30.0
-"""How long to wait until a key has gone on after its stream broke; what is pending then is the checker's."""
+"""Longest wait for a key to continue after its stream broke, in seconds. The checker verifies messages still pending then."""
 LISTENS_S: Final = 2.0
-"""How much longer than a message may be on its way it is listened at the end."""
+"""Final wait for redeliveries, in seconds, beyond the longest transit time of a message."""
 LISTENS_AGAIN_S: Final = 7.0
-"""How long a new subscriber listens."""
+"""Final wait of a new subscriber, in seconds."""
 
 
 class Way(IntEnum):
-    """How what is held is answered."""
+    """Way in which the held messages of a burst are answered."""
 
     IN_ORDER = 0
     OUT_OF_ORDER = 1
@@ -71,7 +71,7 @@ class Way(IntEnum):
 
 
 class Trial:
-    """One key. `held`: what came since the first was held back; `last`: the highest number of a message that was acknowledged at once."""
+    """One key of a run. `held`: the messages being held; `last`: the highest sequence number acknowledged in order."""
 
     def __init__(self, number: int) -> None:
         self.key = f"exactly-once-{number}"
@@ -84,7 +84,7 @@ class Trial:
         self._again = 0
 
     def decide(self, delivery: Delivery) -> None:
-        """Holds a delivery back, provokes its redelivery, or acknowledges it."""
+        """Hold a delivery, provoke its redelivery, or acknowledge it."""
         if self.holds:
             self.held.append(delivery)
         elif delivery.seq == self._again:
@@ -95,16 +95,16 @@ class Trial:
         self.came.set()
 
     async def comes(self) -> None:
-        """Waits for the next message. A client library gives out no second one of a key before the first is answered."""
+        """Wait for the next message. A client library delivers no second message of a key before the first is answered."""
         if not await comes_within(self._patience_s, self.came) and self.held:
             self._patience_s = 0.0
         self.came.clear()
 
     async def let_go(self, way: Way, end: int) -> None:
-        """Answers the held messages of a burst that ends with message `end`.
+        """Answer the held messages of a burst that ends with message `end`.
 
-        Later arrivals are acknowledged at once. A client library gives out the messages that it has behind a nacked one before the
-        redelivery of that. So there the last message is nacked.
+        Later deliveries are acknowledged at once. A client library delivers the messages that it buffers behind a nacked message before the
+        redelivery. So the last message is nacked there.
         """
         held, self.held, self.holds, self._way = self.held, [], False, way
         if way in (Way.REFUSED, Way.EXPIRED):
@@ -119,12 +119,15 @@ class Trial:
             self.decide(delivery)
 
     def refuse_first(self) -> None:
-        """Refuses the first message that is held."""
+        """Nack the first held message."""
         if self.held:
             self.held.pop(0).nack()
 
     def answer_after_break(self, refused: int) -> None:
-        """Answers what is held as far as its session can; redelivered messages are acknowledged, but for the number `refused`, once."""
+        """Answer the held messages whose session is still open; acknowledge redeliveries.
+
+        The message with number `refused` is nacked once.
+        """
         held, self.held, self.holds, self._way, self._again = self.held, [], False, Way.REFUSED, refused
         for delivery in held:
             if not delivery.session.is_over:
@@ -142,10 +145,10 @@ class Trial:
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Publishes and holds on all keys side by side, then listens.
+    """Publish and hold messages on all keys concurrently, then wait for redeliveries.
 
-    If the first message of a key does not come, the key ends, and the checker reports it. Raises NotSupported if all come and no
-    acknowledgement is ever confirmed.
+    If the first message of a key does not arrive, the run ends, and the checker reports it. Raises NotSupported if all first messages
+    arrive and no acknowledgement is confirmed.
     """
     trials = {trial.key: trial for trial in map(Trial, workload.numbers)}
     awaited, all_came = set(trials), asyncio.Event()
@@ -174,7 +177,10 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
 
 async def _rounds(context: ProbeContext, trial: Trial, turn: int, workload: Workload) -> int:
-    """Each burst but the last is held and answered in another way than the one before. Returns how many messages were published."""
+    """Publish, hold and answer each burst but the last, each in another way than the one before.
+
+    Return the number of messages published.
+    """
     published = 1
     await _acknowledged(trial, published)
     for number in range(workload.bursts - 1):
@@ -185,7 +191,7 @@ async def _rounds(context: ProbeContext, trial: Trial, turn: int, workload: Work
 
 
 async def _hold(context: ProbeContext, trial: Trial, workload: Workload, count: int) -> int:
-    """Publishes so many messages one by one and holds them. Returns how many were published."""
+    """Publish `count` messages one by one and hold them. Return the number of messages published."""
     trial.holds, published = True, 0
     for _ in range(count):
         trial.came.clear()
@@ -198,7 +204,10 @@ async def _hold(context: ProbeContext, trial: Trial, workload: Workload, count: 
 async def _break(
     context: ProbeContext, published: Mapping[Trial, int], subscribers: Iterable[Subscriber], workload: Workload
 ) -> None:
-    """Breaks all streams while the last burst is held, and waits until every key has gone on. `published`: so many so far, by key."""
+    """Break all streams while the last burst is held, and wait until every key has continued.
+
+    `published`: number of messages published so far, by key.
+    """
     held = await asyncio.gather(*(_hold(context, trial, workload, workload.burst_messages - 1) for trial in published))
     for trial in list(published)[::2]:
         trial.refuse_first()
@@ -212,7 +221,7 @@ async def _break(
 
 
 async def _acknowledged(trial: Trial, last: int, limit_s: float = ANSWERED_S) -> bool:
-    """Waits until so many messages have come and were acknowledged; whether they did: if they do not come, that is the checker's."""
+    """Wait until the message with number `last` is acknowledged. Return whether it is; if not, the checker reports it."""
     with suppress(TimeoutError):
         async with asyncio.timeout(limit_s):
             while trial.last < last:
@@ -222,17 +231,20 @@ async def _acknowledged(trial: Trial, last: int, limit_s: float = ANSWERED_S) ->
 
 
 def _way(turn: int, number: int) -> Way:
-    """How a burst of a key is answered."""
+    """Return the way in which a burst of a key is answered."""
     return Way((turn + number) % len(Way))
 
 
 def _held(workload: Workload, number: int) -> int:
-    """How many messages of a burst are held; the first of all says whether acknowledgements are confirmed."""
+    """Return the number of held messages of a burst. The first message of all is not held: it tests for confirmations."""
     return workload.burst_messages - (number == 0)
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Everything comes once, and the whole of a burst again whose first message is refused or expires, or whose stream breaks."""
+    """Return the traffic of a run.
+
+    Every message is delivered once. A burst is delivered again as a whole if its first message is nacked or expires, or its stream breaks.
+    """
     bursts = [(turn, number) for turn in range(workload.keys) for number in range(workload.bursts - 1)]
     again = sum(_held(workload, number) for turn, number in bursts if _way(turn, number) in (Way.REFUSED, Way.EXPIRED))
     last = 2 * (workload.keys // 2)  # nacked once, and redelivered with those whose lease ends
@@ -241,8 +253,10 @@ def traffic(workload: Workload) -> Traffic:
 
 
 def opportunities(workload: Workload) -> dict[str, int]:
-    """Every message is confirmed, for half of the keys in the last burst so soon after streams broke that it need not be final; and all but
-    the first of a burst come while that is held.
+    """Return the opportunities of a run.
+
+    Every message is confirmed; for half of the keys the confirmation of the last burst follows the break of streams so closely that it need
+    not be final. All messages of a burst but the first arrive while the first is held.
     """
     behind = sum(_held(workload, number) - 1 for number in range(workload.bursts - 1)) + workload.burst_messages - 2
     return opportunities_of_order(workload) | {

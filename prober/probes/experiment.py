@@ -21,7 +21,7 @@ from prober.probes.cost import Traffic
 from prober.slo.indicators import Indicator
 
 SIZES: Final = (256,)
-"""Sizes of payloads in bytes, unless the probe or the user says otherwise."""
+"""Payload sizes in bytes, unless the probe or the user sets others."""
 
 CHECK_TARGET: Final = "if this persists, check the topic and subscription of the run, and the log of the prober"
 NOTHING_DELIVERED: Final = f"no message of the run was delivered, so nothing was verified; {CHECK_TARGET}"
@@ -36,11 +36,11 @@ ONE_SUBSCRIBER: Final = (
 
 
 class Processing(StrEnum):
-    """How long a slow consumer takes for a message.
+    """Processing time of a slow consumer for a message.
 
     SLOW_KEY      messages of one key take a fixed time, all others none.
     FIXED         every message takes the same time.
-    HEAVY_TAILED  most take less than the mean, and a few many times as long.
+    HEAVY_TAILED  most messages take less than the mean, and a few many times as long.
     """
 
     SLOW_KEY = "slow_key"
@@ -49,12 +49,12 @@ class Processing(StrEnum):
 
 
 class Company(StrEnum):
-    """Which other probes may run at the same time on a target that is checked once.
+    """Other probes that may run at the same time on a target that is checked once.
 
-    ANY     all but NONE: it measures nothing, and publishes little.
-    BURSTS  all that measure nothing: it publishes as fast as the target takes messages.
-    QUIET   all without bursts: it measures latencies under a light load.
-    NONE    none: it measures rates, or latencies under a load of its own.
+    ANY     all but NONE: the probe measures nothing, and publishes little.
+    BURSTS  all that measure nothing: the probe publishes as fast as the target accepts messages.
+    QUIET   all without bursts: the probe measures latencies under a light load.
+    NONE    none: the probe measures rates, or latencies under a load of its own.
     """
 
     ANY = "any"
@@ -65,20 +65,20 @@ class Company(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """How much a run does. Times in seconds, sizes in bytes.
+    """Amount of work of a run. Times in seconds, sizes in bytes.
 
     keys            ordering keys of the run.
-    bursts          how often each key is published on.
+    bursts          number of bursts per key.
     burst_messages  messages per burst, published together.
-    rate            messages per second over all keys; 0: everything at once.
+    rate            messages per second over all keys; 0: all messages at once.
     sizes           sizes of messages, used in turn.
     subscribers     subscribers that share the subscription.
-    ack_after_s     how long a subscriber takes to acknowledge.
-    processing      how long slow consumers take, and `processing_s` for a message, on average over those that take any time.
+    ack_after_s     delay of an acknowledgement by a subscriber.
+    processing      distribution of the processing time of slow consumers; `processing_s`: mean over the messages that take time.
     beside          messages of a run beside its bursts, whatever its settings are.
-    free_s          how long after its begin the next run may begin.
-    beyond_key_limit  the rate may be above what the service takes on one key.
-    part, parts     all keys are divided among so many runs, of which this is one; `keys` are those of this run.
+    free_s          time from the start of the run until the next may start.
+    beyond_key_limit  the rate may exceed the service's limit for one key.
+    part, parts     this run is number `part` of the `parts` runs that share all keys; `keys` counts the keys of this run.
     """
 
     keys: int = 8
@@ -98,22 +98,22 @@ class Workload:
 
     @property
     def numbers(self) -> range:
-        """The numbers of its keys: of all keys every `parts`th, so that each belongs to one part."""
+        """Numbers of the keys of this part: every `parts`th of all keys, so that each key belongs to one part."""
         return range(self.part, self.part + self.keys * self.parts, self.parts)
 
     @property
     def messages(self) -> int:
-        """How many messages are published in all."""
+        """Number of messages published in all."""
         return self.keys * self.bursts * self.burst_messages + self.beside
 
     @property
     def mean_size(self) -> float:
-        """Of a payload, on average, in bytes."""
+        """Mean payload size, in bytes."""
         return sum(self.sizes) / len(self.sizes)
 
     @property
     def period_s(self) -> float:
-        """From one burst of a key to its next, so that all keys together keep the rate."""
+        """Time between two bursts of a key at which all keys together keep the rate, in seconds; 0 without a rate."""
         return self.keys * self.burst_messages / self.rate if self.rate else 0.0
 
 
@@ -123,21 +123,21 @@ def each_once(workload: Workload) -> Traffic:
 
 
 def opportunities_of_order(workload: Workload) -> dict[str, int]:
-    """One for each message behind the first of its key, and each may be lost."""
+    """Return an order opportunity per message behind the first of its key, and a loss opportunity per message."""
     return {"opportunities_order": workload.messages - workload.keys, "publishes_confirmed": workload.messages}
 
 
 Count: TypeAlias = Callable[[Workload], int]
-"""How many things of an indicator a run counts at the least; `keys` are those of all parts."""
+"""Least number of events of an indicator in a run; `keys` of its workload are those of all parts."""
 
 
 def each_message(workload: Workload) -> int:
-    """Each message of one burst."""
+    """Return the number of messages of one burst on all keys."""
     return workload.keys * workload.burst_messages
 
 
 def each_key(workload: Workload) -> int:
-    """Each key."""
+    """Return the number of keys."""
     return workload.keys
 
 
@@ -152,18 +152,18 @@ _COUNTED_BY_ALL: Final[Mapping[Indicator, Count]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionPlan:
-    """A subscription that an experiment needs, of its topic. By default an ordered one that is consumed by streams, and verified.
+    """A subscription of an experiment, by default an ordered, streamed and verified one of its topic.
 
-    name                      what the experiment calls it; the first one of an experiment has no name.
-    mode                      how it is consumed, which decides what holds a key.
-    ordering                  without it nothing is guaranteed there, and it is unverified as well.
+    name                      the experiment's name for it; the first subscription has none.
+    mode                      mode of consumption, which decides when a key is blocked.
+    ordering                  False: nothing is guaranteed, and the subscription is not verified.
     exactly_once              with exactly-once delivery.
-    dead_letter_max_attempts  after so many attempts a message goes to the dead-letter topic; 0: never.
-    retain_acked              what was acknowledged is kept, so that a seek can bring it back.
-    of_dead_letters           it is of the dead-letter topic instead.
-    backoff_s                 the bounds of its retry policy, the lower one 0: it has none.
+    dead_letter_max_attempts  attempts before a message is forwarded to the dead-letter topic; 0: never.
+    retain_acked              acknowledged messages are retained, so that a seek can restore them.
+    of_dead_letters           it is a subscription of the dead-letter topic instead.
+    backoff_s                 bounds of its retry policy; none if the lower one is 0.
     unverified                the experiment reads it (`unverified`); the prober neither records nor verifies it.
-    filtered                  with a filter that messages with an even sequence number pass, and no others.
+    filtered                  with a filter that only messages with an even sequence number pass.
     """
 
     name: str = ""
@@ -239,16 +239,19 @@ class Experiment:
 
     @property
     def counts(self) -> Mapping[Indicator, Count]:
-        """All indicators that it feeds; of those that are counted in slices of time, how many a minute. None if others publish."""
+        """All indicators that it feeds, with their event counts; counts per minute for indicators counted in slices of time.
+
+        Empty if the probe does not publish its messages.
+        """
         if not self.own_messages:
             return {}
         return {one: count for one, count in _COUNTED_BY_ALL.items() if one not in self.disturbs} | dict(self.feeds)
 
     def uses(self, mode: Mode) -> bool:
-        """Whether a subscription of it is consumed in a mode."""
+        """Return whether a subscription of it is consumed in a mode."""
         return any(plan.mode is mode for plan in self.subscriptions)
 
     def messages(self, workload: Workload) -> int:
-        """How many messages it publishes and records with a workload, if nothing keeps it from doing so."""
+        """Return the number of messages that an undisturbed run publishes and records."""
         traffic = self.traffic(workload)
         return traffic.published - traffic.unrecorded

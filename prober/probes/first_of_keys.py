@@ -1,7 +1,7 @@
-"""Latency of the first message of each key, for probes that hold back what comes later on a key.
+"""Latency of the first message of each key, for probes that hold back later messages of a key.
 
-Nothing that the probe does delays that message: nothing of its key is outstanding before it. A first message that never arrives has no
-latency: the checker reports it.
+The probe does not delay that message: no earlier message of its key is outstanding. A first message that never arrives has no latency: the
+checker reports it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class FirstOfKeys:
         self._due: dict[str, float] = {}
 
     def due(self, key: str) -> None:
-        """The first message of a key is to be sent now."""
+        """Note that the first message of a key is to be sent now."""
         self._due[key] = self._context.now()
 
     def received(self, delivery: Delivery) -> None:
-        """A message was received, of any place in its key."""
+        """Take a delivery; measure the latency if it is the first of its key."""
         if delivery.seq != 1 or (due_t := self._due.pop(delivery.key, None)) is None:
             return
         now = self._context.now()

@@ -13,37 +13,40 @@ from prober.core.events import PublishEvent
 
 
 class Handover(Protocol):
-    """For one run.
+    """Handover of one run.
 
-    lasts  whether there is a next run that receives what this one leaves.
-    epoch  that of the messages that wait for this run; empty if none do.
+    lasts  whether there is a next run that receives the messages this run leaves.
+    epoch  epoch of the messages that wait for this run; empty without waiting messages.
     """
 
     @property
     def lasts(self) -> bool:
-        """See above."""
+        """Whether a next run receives the messages that this run leaves."""
 
     @property
     def epoch(self) -> str:
-        """See above."""
+        """Epoch of the messages that wait for this run; empty without waiting messages."""
 
     @property
     def waited_s(self) -> float:
-        """For how long they have waited, by the wall clock; NaN if none do."""
+        """Waiting time of the messages by the wall clock, in seconds; NaN without waiting messages."""
 
     @property
     def age_s(self) -> float:
-        """How old the topic is, by the wall clock; NaN if it is of this run only."""
+        """Age of the topic by the wall clock, in seconds; NaN if it belongs to this run only."""
 
     async def take(self) -> Sequence[PublishEvent]:
-        """The publishes that wait, which no later run gets. Raises CheckpointUnavailable, and then they wait on, or BrokerError."""
+        """Return the waiting publishes; no later run gets them.
+
+        Raises BrokerError, or CheckpointUnavailable: the messages then keep waiting.
+        """
 
     async def leave(self, epoch: str, publishes: Sequence[PublishEvent]) -> None:
-        """Leaves the publishes of an epoch for the next run. Raises CheckpointUnavailable."""
+        """Leave the publishes of an epoch for the next run. Raises CheckpointUnavailable."""
 
 
 class NoHandover:
-    """Of a run without predecessor and successor on its topic."""
+    """Handover of a run without predecessor and successor on its topic."""
 
     lasts: Final = False
     epoch: Final = ""
@@ -51,11 +54,11 @@ class NoHandover:
     age_s: Final = float("nan")
 
     async def take(self) -> Sequence[PublishEvent]:
-        """Nothing waits."""
+        """Return no publishes: none wait."""
         return ()
 
     async def leave(self, epoch: str, publishes: Sequence[PublishEvent]) -> None:
-        """Does nothing: no run takes over."""
+        """Do nothing: no run takes over."""
 
 
 ALONE: Final = NoHandover()

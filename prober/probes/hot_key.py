@@ -1,15 +1,16 @@
-"""`hot_key`: keys are loaded more and more, up to their limit of 1 MB/s; where the backlog begins, and whether order holds throughout.
+"""`hot_key`: order under a load that rises to the limit of 1 MB/s a key, and the rate at which the backlog begins.
 
-In steps of equal length each key is published on at a quarter, a half, three quarters and all of the rate; what comes is acknowledged at
-once. Then a last burst is published while no subscriber is there, so that a backlog has to be drained. Order is verified by the checker
-all the time. With one key this loads a key, with several a topic.
+In steps of equal length, messages are published on each key at a quarter, a half, three quarters and all of the rate, and acknowledged at
+once. Then a last burst is published without subscribers, so that a backlog has to be drained. The checker verifies order all the time. With
+one key the probe loads a key, with several a topic.
 
-*Refusals begin* in the first step in which the service did not confirm everything. With `beyond_key_limit` the rate may be above the limit;
-what is refused is tried again a few times, then given up, and never counts against the service: nothing says how much more it takes.
+*Refusals begin* in the first step in which the service did not confirm every message. With `beyond_key_limit` the rate may exceed the
+limit. Refused messages are retried a few times, then abandoned, and never count against the service: no document states the accepted rate
+above the limit.
 
-The *backlog begins* in the first step at whose end more was unacknowledged than was published within the last `WAITING_S`: then the step
-did not only keep messages under way but let them queue up. A publisher that does not reach the rate of a step says nothing about higher
-ones: rates are those that were reached. This measures, it does not report violations.
+The *backlog begins* in the first step at whose end more bytes were unacknowledged than were published within the last `WAITING_S`: messages
+were not only in transit but queued. A publisher that does not reach the rate of a step proves nothing about higher rates: reported rates
+are those reached. The probe measures and reports no violations.
 """
 
 from __future__ import annotations
@@ -30,17 +31,20 @@ WAITING_S: Final = 1.0
 KEY_BYTES_PER_S_MAX: Final = 1_000_000
 """What the service takes on one ordering key (documentation, "Quotas and limits"); more is refused."""
 BEYOND_MAX: Final = 4
-"""How many times that a run may publish at the most."""
+"""Largest multiple of that limit at which a run may publish."""
 SETTLE_S: Final = 10.0
-"""How long to wait for what has not come yet, after the last step."""
+"""Longest wait for outstanding messages after the last step, in seconds."""
 
 RECOVERY_S: Final = 2.0
-"""After refusals, how long the key rests before the last burst: the limit is one per second."""
+"""Rest of the key between refusals and the last burst, in seconds: the limit is per second."""
 
 
 class RampStep(NamedTuple):
-    """One step: how long it took, how many bytes of payload were published, acknowledged and not confirmed in it, and unacknowledged at its
-    ends.
+    """A step of the ramp.
+
+    seconds         duration.
+    published       payload bytes published; likewise `acknowledged` and `unconfirmed`.
+    waiting_before  unacknowledged payload bytes at its start; `waiting_after`: at its end.
     """
 
     seconds: float
@@ -52,14 +56,15 @@ class RampStep(NamedTuple):
 
     @property
     def queues(self) -> bool:
-        """Whether a backlog was there at its end."""
+        """Whether there was a backlog at its end."""
         return self.waiting_after * self.seconds > self.published * WAITING_S
 
 
 def figures_of(steps: Sequence[RampStep]) -> dict[Figure, float]:
-    """At which rate refusals and the backlog began, and how it went where the backlog began, else in the fastest step.
+    """Return the rates at which refusals and the backlog began, and the rates of one step.
 
-    `REFUSALS_BEGIN` and `BACKLOG_BEGINS` are missing if they did not begin; everything is, if no step published anything.
+    That is the step in which the backlog began, else the fastest. `REFUSALS_BEGIN` and `BACKLOG_BEGINS` are missing if neither began;
+    without published messages the result is empty.
     """
     refused = next((step for step in steps if step.unconfirmed and step.seconds > 0.0), None)
     begun = {} if refused is None else {Figure.REFUSALS_BEGIN: (refused.published + refused.unconfirmed) / refused.seconds}
@@ -82,7 +87,7 @@ def _of_backlog(steps: Iterable[RampStep]) -> dict[Figure, float]:
 
 
 class _Load:
-    """The published and acknowledged bytes of payload, each message once."""
+    """Published and acknowledged payload bytes, each message counted once."""
 
     def __init__(self, context: ProbeContext, workload: Workload) -> None:
         self.published = self.acknowledged = self.unconfirmed = 0
@@ -93,14 +98,14 @@ class _Load:
         self._nothing_waits.set()
 
     def decide(self, delivery: Delivery) -> None:
-        """Acknowledges it."""
+        """Acknowledge a message and count its bytes."""
         self.acknowledged += self._waiting.pop((delivery.key, delivery.seq), 0)
         delivery.ack()
         if not self._waiting:
             self._nothing_waits.set()
 
     async def publish(self, key: str, count: int) -> None:
-        """Publishes messages of a key together. What was not confirmed is not waited for, whatever becomes of it."""
+        """Publish messages of a key together; stop waiting for unconfirmed messages."""
         sizes, first = self._workload.sizes, self._sent.get(key, 0) + 1
         self._sent[key] = first + count - 1
         sent = {(key, seq): sizes[seq % len(sizes)] for seq in range(first, first + count)}
@@ -116,7 +121,7 @@ class _Load:
                 self._nothing_waits.set()
 
     async def step(self, keys: list[str], number: int) -> RampStep:
-        """Publishes a step on all keys at its rate, and says how it went."""
+        """Publish a step on all keys at its rate. Return its measurements."""
         workload = self._workload
         count, rate = number * workload.burst_messages, number / STEPS * workload.rate / workload.keys
         began_t, before = self._context.now(), RampStep(0.0, self.published, self.acknowledged, 0, self.waiting, self.unconfirmed)
@@ -128,15 +133,15 @@ class _Load:
 
     @property
     def waiting(self) -> int:
-        """Bytes that were sent and not acknowledged."""
+        """Payload bytes sent and not acknowledged."""
         return sum(self._waiting.values())
 
     async def settle(self) -> bool:
-        """Waits until nothing waits any more; False if that takes too long."""
+        """Wait until all messages are acknowledged. Return False after `SETTLE_S`."""
         return await comes_within(SETTLE_S, self._nothing_waits)
 
     async def _at_rate(self, key: str, count: int, rate: float) -> None:
-        """So many messages of a key at a rate. Who publishes too slowly publishes more at once, never faster than the schedule."""
+        """Publish `count` messages of a key at a rate; a late publisher sends more at once, never ahead of the schedule."""
         sent, began_t = 0, self._context.now()
         while sent < count:
             await asyncio.sleep(TICK_S)
@@ -147,7 +152,7 @@ class _Load:
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Loads the keys step by step, then lets a backlog drain, and says what was measured."""
+    """Load the keys step by step, then let a backlog drain, and record the measurements."""
     load = _Load(context, workload)
     keys = [f"hot-{number}" for number in workload.numbers]
     subscribers = [await context.subscribe(load.decide) for _ in range(workload.subscribers)]
@@ -167,7 +172,10 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Every message comes once. A request carries what is due within a moment, and the last burst is one."""
+    """Return the traffic of a run: each message once.
+
+    A request contains the messages due within `TICK_S`; the last burst is one request.
+    """
     ramp_s = STEPS * STEPS * workload.burst_messages * workload.keys / workload.rate if workload.rate else STEPS * TICK_S
     requests = workload.keys * (round(ramp_s / TICK_S) + 1)
     return Traffic(min(requests, workload.messages), workload.messages, workload.messages)

@@ -1,20 +1,21 @@
-"""`isolation`: how much a key that is not acknowledged, or slowly, or another subscription delays the others.
+"""`isolation`: delay of other keys by an unacknowledged key, a slow key or another subscription.
 
-Phases follow each other. Between them it waits until everything of the other keys has come, and until the slow consumer is done.
+Phases follow each other. Between them the probe waits until all messages of the other keys have arrived, and until the slow consumer is
+done.
 
-    before       messages of all keys are acknowledged as they come.
-    held         what comes of one key is held, within leases that the client makes longer, as by a subscriber that takes its time.
-    sibling      what comes on a second subscription of the topic is held: the sibling. Both have the same messages.
-    restarts     the key is held again, twice as much is published, and one subscriber after the other is replaced by a new one.
-    slow         a slow consumer (`slow_consumer`) processes the messages of a key one after the other, and extends their leases; which
-                 keys are slow, and how, is `processing`: by default only the one key is.
+    before       messages of all keys are acknowledged on receipt.
+    held         the messages of one key are held, within leases that the client extends, as a slow subscriber would.
+    sibling      the messages of a second subscription of the topic, the sibling, are held. Both receive the same messages.
+    restarts     the key is held again, twice as many messages are published, and the subscribers are replaced one after the other.
+    slow         a slow consumer (`slow_consumer`) processes the messages of a key one after the other, and extends their leases.
+                 `processing` sets the slow keys and their times: by default only the held key is slow.
     after        as before.
 
 The service may delay other keys meanwhile ("unacknowledged messages of a key can delay other keys", above all when traffic changes), and no
-document limits the time of a delivery, so this is measured and not verified. The *delay* of a message of another key is how much longer
-it took than 90 % of those sent before and after; what took no longer was not delayed. Delays while the key or the sibling was held, or one
-key was slow, count for the indicator. Those during restarts do not: the probe moves the keys itself. Nor do those with slow consumers of
-all keys, since no key is another one then. What never comes has no delay, and is the checker's affair. The sibling is neither recorded nor
+document limits the time of a delivery, so the delay is measured and not verified. The *delay* of a message of another key is its latency
+beyond that of 90 % of the messages sent before and after; it is never negative. Delays while the key or the sibling was held, or one key
+was slow, count for the indicator. Delays during restarts do not: the probe moves the keys itself. Delays with slow consumers of all keys do
+not either: no key is unaffected. A message that never arrives has no delay; the checker reports it. The sibling is neither recorded nor
 verified.
 """
 
@@ -49,13 +50,13 @@ from prober.slo.indicators import Indicator
 SIBLING: Final = "sibling"
 """What the second subscription is called."""
 SETTLE_S: Final = 10.0
-"""How long to wait at the end of a phase for what has not come yet."""
+"""Longest wait for outstanding messages at the end of a phase, in seconds."""
 USUAL_SHARE: Final = 0.9
 SLOWEST_SHARE: Final = 0.99
 
 
 class Phase(IntEnum):
-    """When a message was sent, by what is done meanwhile."""
+    """Phase of a run in which a message was sent."""
 
     BEFORE = 0
     HELD = 1
@@ -66,12 +67,12 @@ class Phase(IntEnum):
 
     @property
     def load(self) -> int:
-        """How many times as much is published in it as in the others, in the same time."""
+        """Number of messages published in the phase, relative to the other phases, in the same time."""
         return 2 if self is Phase.RESTARTS else 1
 
 
 PARTS: Final = sum(phase.load for phase in Phase)
-"""Into so many parts the bursts are divided."""
+"""Number of parts into which the bursts are divided."""
 FIGURES: Final = {
     Phase.BEFORE: Figure.LATENCY_BEFORE_HOLD,
     Phase.HELD: Figure.LATENCY_DURING_HOLD,
@@ -83,30 +84,30 @@ FIGURES: Final = {
 
 
 class Receipt(NamedTuple):
-    """A message of another key: when it was to be sent, when it came, in seconds of the recorder's clock."""
+    """Send and receive time of a message of another key, in seconds of the recorder's clock."""
 
     sent_t: float
     received_t: float
 
     @property
     def latency_s(self) -> float:
-        """How long it took."""
+        """Time from the intended send to the receipt, in seconds."""
         return self.received_t - self.sent_t
 
 
 def delays_s(held: Sequence[Receipt], usual: Sequence[Receipt]) -> list[float]:
-    """By how much each was delayed, given those that were sent before and after, of which there is one at least."""
+    """Return the delay of each held message in seconds. `usual`: the messages sent before and after; not empty."""
     usual_s = _quantile([receipt.latency_s for receipt in usual], USUAL_SHARE)
     return [max(0.0, receipt.latency_s - usual_s) for receipt in held]
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that this share of them does not exceed; there is one at least."""
+    """Return the smallest value that is not exceeded by this share of the values; there is at least one."""
     return sorted(values)[ceil(share * len(values)) - 1]
 
 
 class _Sibling(UnverifiedTap):
-    """The second subscription: acknowledges what comes, or holds it."""
+    """The second subscription: acknowledges its messages, or holds them."""
 
     def __init__(self, context: ProbeContext) -> None:
         super().__init__(context.epoch)
@@ -115,7 +116,7 @@ class _Sibling(UnverifiedTap):
         self._held: list[tuple[BrokerSession, Received]] = []
 
     def of_run(self, session: BrokerSession, received: Received, stamp: Stamp) -> None:
-        """A message of the run came."""
+        """Acknowledge or hold a message of the run."""
         self._context.count("sibling_deliveries")
         if self._holding:
             self._held.append((session, received))
@@ -125,11 +126,11 @@ class _Sibling(UnverifiedTap):
             session.ack(received)
 
     def hold(self) -> None:
-        """From now on nothing is acknowledged."""
+        """Hold all messages from now on."""
         self._holding = True
 
     def let_go(self) -> None:
-        """Acknowledges what is held, and what comes from now on."""
+        """Acknowledge the held messages, and all from now on."""
         self._holding = False
         held, self._held = self._held, []
         for session, received in held:
@@ -153,7 +154,7 @@ class _Phases:
         self._nothing_pending, self._something_held = asyncio.Event(), asyncio.Event()
 
     def decide(self, delivery: Delivery) -> None:
-        """Holds what comes of the one key while it is to be held, acknowledges everything else."""
+        """Hold messages of the held key while the phase requires it; acknowledge all others."""
         if delivery.key == self.key and self._holding:
             self._held.append(delivery)
             self._something_held.set()
@@ -170,14 +171,14 @@ class _Phases:
             delivery.ack()
 
     def begin(self, phase: Phase) -> None:
-        """From here on what is sent belongs to this phase."""
+        """Start a phase: messages sent from now on belong to it."""
         self.phase, self._holding = phase, phase in (Phase.HELD, Phase.RESTARTS)
         self._something_held.clear()
         if phase is Phase.SIBLING:
             self.sibling.hold()
 
     async def publish(self, key: str, workload: Workload) -> None:
-        """Publishes the bursts of a key in this phase."""
+        """Publish the bursts of a key in this phase."""
         length, load = workload.burst_messages, self.phase.load
         async for due_t in self._context.ticks(load * workload.bursts // PARTS, workload.ack_after_s / load):
             first = self._published.get(key, 0) + 1
@@ -192,9 +193,9 @@ class _Phases:
                 self.slow.give_up(key, seqs)
 
     async def settle(self) -> None:
-        """Acknowledges the held messages, and waits for those of the other keys.
+        """Acknowledge the held messages, and wait for those of the other keys.
 
-        It first waits until a message is held. Each wait is bounded.
+        First wait until a message is held. Each wait is bounded.
         """
         if self._holding:
             await comes_within(SETTLE_S, self._something_held)
@@ -211,7 +212,7 @@ class _Phases:
             await self._finish_slowly()
 
     async def _finish_slowly(self) -> None:
-        """Lets the slow consumer go on for a bounded time, and says what became of its messages."""
+        """Let the slow consumer continue for a bounded time, and record its results."""
         slow, context = self.slow, self._context
         context.recording.measured(Figure.SLOW_BACKLOG, slow.backlog)
         context.count("messages_cut_short", await slow.finish(PROCESSING_S))
@@ -221,7 +222,7 @@ class _Phases:
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Publishes on all keys through all phases; then says what that did to the others."""
+    """Publish on all keys through all phases, then measure the delay of the other keys."""
     keys = [f"isolation-{number}" for number in workload.numbers]
     phases = _Phases(context, keys[0], workload)
     await context.attach(phases.sibling, without_flow_limit(workload), SIBLING)
@@ -238,7 +239,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
 
 async def _restart(context: ProbeContext, subscribers: Sequence[Subscriber], phases: _Phases, workload: Workload) -> None:
-    """Replaces one subscriber after the other; the new one joins before the old one leaves."""
+    """Replace the subscribers one after the other; each new subscriber joins before the old one leaves."""
     every_s = workload.ack_after_s * (workload.bursts // PARTS) / (len(subscribers) + 1)
     for subscriber in subscribers:
         await asyncio.sleep(every_s)
@@ -265,12 +266,12 @@ def _measure(context: ProbeContext, phases: _Phases, workload: Workload) -> None
 
 
 def delayed(workload: Workload) -> int:
-    """The messages of a burst without those of the keys that are held, one in each part; with too few keys, which is refused, one."""
+    """Return the messages of a burst on keys that are not held; at least 1. One key is held in each part."""
     return max(1, workload.keys - workload.parts) * workload.burst_messages
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Every message comes on both subscriptions.
+    """Return the traffic of a run: each message once on both subscriptions.
 
     The redelivery of messages held by a replaced subscriber is not counted.
     """

@@ -1,8 +1,8 @@
-"""`limits`: ordering keys of 1 to 1,024 bytes keep their order, and what goes beyond the documented limits is refused.
+"""`limits`: ordering keys of 1 to 1,024 bytes keep their order; requests beyond the documented limits are refused.
 
-Messages are published on the shortest and the longest keys there may be, those of several bytes a character included. Besides that, some
-are published that the service has to refuse, with longer keys and with two keys in one request, and some without a key, which have no
-order. Of those nothing is verified.
+Messages are published on the shortest and the longest keys allowed, including keys with characters of several bytes. Requests that the
+service has to refuse are sent, too: with longer keys, and with two keys in one request. Messages without a key are published as well; they
+have no order. Neither refused requests nor messages without a key are verified.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ EDGES: Final = (
     "€" * (KEY_BYTES_MAX // 3) + "l",
     "🔑" * (KEY_BYTES_MAX // 4),
 )
-"""The keys that are tried first; any more are of the greatest length."""
+"""Keys used first; all further keys have the greatest length."""
 TOO_LONG: Final = ("l" * (KEY_BYTES_MAX + 1), "é" * (KEY_BYTES_MAX // 2) + "l", "l" * (2 * KEY_BYTES_MAX))
-"""The second one has fewer characters than the limit has bytes."""
+"""Keys to refuse. The second has fewer characters than the limit has bytes."""
 UNORDERED: Final = 3
-"""How many messages without a key are published."""
+"""Number of messages published without a key."""
 COMES_S: Final = 10.0
-"""How long to wait for one of them."""
+"""Longest wait for the first message without a key, in seconds."""
 CONTENT: Final = b"limits"
 ATTEMPTS_MAX: Final = 3
-"""How often a request is sent that has to be refused, while no answer comes."""
+"""Attempts of a request that has to be refused, while the service does not answer."""
 NOT_REJECTED: Final = (
     "the target accepted {}, or did not answer, so that limit was not verified; if this persists, publish it yourself: emulators "
     "often enforce no limits"
@@ -45,7 +45,7 @@ NOT_REJECTED: Final = (
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Publishes on keys of all lengths, then what has to be refused."""
+    """Publish on keys of all lengths, then send requests that have to be refused."""
     for _ in range(workload.subscribers):
         await context.subscribe(Delivery.ack)
     await _offer(context, [Outgoing("", CONTENT)] * UNORDERED)
@@ -58,19 +58,19 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
 
 async def _bursts(context: ProbeContext, key: str, workload: Workload) -> int:
-    """Publishes on one key; how many messages of it were confirmed."""
+    """Publish on one key. Return the number of confirmed messages."""
     return sum([await context.publish(key, workload.burst_messages, workload.sizes) for _ in range(workload.bursts)])
 
 
 async def _refuses(context: ProbeContext, what: str, requests: Iterable[Sequence[Outgoing]]) -> None:
-    """Counts `what` as refused if the service rejects each of these requests."""
+    """Count `what` as refused if the service rejects each of the requests."""
     outcomes = [outcome for request in requests for outcome in await _answered(context, request)]
     if all(isinstance(outcome, Rejected) for outcome in outcomes):
         context.count(f"{what}_refused")
 
 
 async def _answered(context: ProbeContext, messages: Sequence[Outgoing]) -> Sequence[Outcome]:
-    """The outcomes of a request, sent again while no answer comes."""
+    """Return the outcomes of a request; send it again while the service does not answer."""
     outcomes = await _offer(context, messages)
     for _ in range(1, ATTEMPTS_MAX):
         if not any(isinstance(outcome, Unknown) for outcome in outcomes):
@@ -80,12 +80,12 @@ async def _answered(context: ProbeContext, messages: Sequence[Outgoing]) -> Sequ
 
 
 async def _offer(context: ProbeContext, messages: Sequence[Outgoing]) -> Sequence[Outcome]:
-    """Publishes messages in one request, of which nothing is recorded."""
+    """Publish messages in one request, without recording them."""
     return await context.publishing.attempt("", (), beside=messages)
 
 
 def key_of(number: int) -> str:
-    """The key of that number."""
+    """Return the key of a number."""
     return EDGES[number] if number < len(EDGES) else f"{number}-".ljust(KEY_BYTES_MAX, "l")
 
 

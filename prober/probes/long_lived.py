@@ -1,11 +1,11 @@
 """`long_lived`: order holds for days, also of messages that waited for subscribers.
 
 Other probes publish in bursts to topics that are renewed every few hours, and receive at once. Here the topic, its subscription and its
-keys stay for a week. At its end, when its subscribers have gone, a run publishes on each key for the next run (`handover`). That one,
-minutes later or days, in this process or another one, receives it first and publishes more behind it: everything must come, in order.
+keys stay for a week. At its end, after closing its subscribers, a run publishes on each key for the next run (`handover`). The next run,
+minutes or days later, in this process or another, receives these messages first and publishes more behind them: all must arrive, in order.
 
-What waits is taken over once. A prober that is killed in the middle of a run leaves messages of which the next run knows nothing: it
-acknowledges them, and starts with what it publishes itself. Where nothing waits, a run publishes first and subscribes `REST_S` later.
+Waiting messages are taken over once. A prober that is killed during a run leaves messages unknown to the next run, which acknowledges them
+and starts with its own messages. Without waiting messages, a run publishes first and subscribes `REST_S` later.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
 REST_S: Final = 6.0
-"""How long messages wait at the least, where no run before has published any."""
+"""Shortest waiting time of messages if no earlier run has published any, in seconds."""
 SETTLE_S: Final = 30.0
-"""How long to wait until everything has been received; what comes later is waited for by the run as in any other probe."""
+"""Longest wait of the probe for the receipt of all messages, in seconds; the run waits for later ones as for any probe."""
 
 
 class _Receipts:
-    """What was received, and whether that is all."""
+    """Acknowledged messages, and whether all have been received."""
 
     def __init__(self, ack_after_s: float, expected: int) -> None:
         self._ack_after_s, self._expected = ack_after_s, expected
@@ -38,7 +38,7 @@ class _Receipts:
         self.complete = asyncio.Event()
 
     def received(self, delivery: Delivery) -> None:
-        """Acknowledges a delivery soon."""
+        """Acknowledge a delivery after the configured delay."""
         delivery.context.later(self._ack_after_s, lambda: self._ack(delivery))
 
     def _ack(self, delivery: Delivery) -> None:
@@ -49,7 +49,7 @@ class _Receipts:
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Receives what waits, publishes more, and hands over to the next run if everything was received."""
+    """Receive the waiting messages, publish more, and hand over to the next run if all were received."""
     keys = [f"long-lived-{number}" for number in workload.numbers]
     waiting = await _waiting(context, keys, workload)
     receipts = _Receipts(workload.ack_after_s, workload.messages)
@@ -62,7 +62,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
 
 async def _waiting(context: ProbeContext, keys: Sequence[str], workload: Workload) -> int:
-    """Takes over what waits, or publishes it; returns how many messages are confirmed."""
+    """Take over the waiting messages, or publish them. Return the number of confirmed messages."""
     published = await context.handover.take()
     context.recording.measured(Figure.LONG_LIVED_AGE, context.handover.age_s)
     if not published:
@@ -72,7 +72,7 @@ async def _waiting(context: ProbeContext, keys: Sequence[str], workload: Workloa
     context.recording.measured(Figure.LONG_LIVED_WAITED, context.handover.waited_s)
     now = context.now()
     for event in published:
-        context.record(replace(event, t=now))  # as if it were published now: no subscriber waited for it until then
+        context.record(replace(event, t=now))  # as if published now: no subscriber waited for it before
     context.publishing.go_on(published)
     confirmed_messages = {(event.key, event.seq) for event in published if isinstance(event, Published)}
     context.count("messages_taken_over", len(confirmed_messages))
@@ -80,7 +80,7 @@ async def _waiting(context: ProbeContext, keys: Sequence[str], workload: Workloa
 
 
 async def _bursts(context: ProbeContext, key: str, workload: Workload) -> int:
-    """All but the first burst, which waited."""
+    """Publish all bursts but the first, which waited. Return the number of confirmed messages."""
     return sum([await _burst(context, key, workload) for _ in range(workload.bursts - 1)])
 
 
@@ -89,7 +89,7 @@ async def _burst(context: ProbeContext, key: str, workload: Workload) -> int:
 
 
 async def _hand_over(context: ProbeContext, keys: Sequence[str], workload: Workload) -> None:
-    """Publishes messages on each of the keys for the next run, which records them."""
+    """Publish messages on each key for the next run, which records them."""
     if not context.handover.lasts:
         return
     epoch, published = f"{PROBE.name}-{random_name(12)}", list[Event]()
@@ -101,7 +101,7 @@ async def _hand_over(context: ProbeContext, keys: Sequence[str], workload: Workl
     try:
         await context.handover.leave(epoch, [event for event in published if isinstance(event, PublishEvent)])
     except CheckpointUnavailable:
-        context.count("handovers_failed")  # the next run finds messages of which it knows nothing
+        context.count("handovers_failed")  # the next run receives messages without a record of their publishes
 
 
 PROBE = Experiment(

@@ -1,15 +1,15 @@
-"""`observe`: a stream that others publish is received in order, as far as that can be proven without their record.
+"""`observe`: a stream of other publishers is received in order, as far as provable without a record of its publishes.
 
-No experiment: nothing is published. A subscription of the prober's own is made on a topic of another publisher, read for a while, and
-deleted; topics and subscriptions that are not the prober's are left alone. Every message is recorded, and acknowledged at once. What the
-checker can prove of it says `prober.core.unrecorded`; how the messages came is measured beside that (`observed`), also of those without
-an ordering key.
+The probe publishes nothing. It creates a subscription of its own on a topic of another publisher, reads it for a while, and deletes it;
+other topics and subscriptions are left alone. Every message with an ordering key is recorded, and every message is acknowledged at once.
+`prober.core.unrecorded` documents the properties that the checker can prove. Order and age of messages are measured, too (`observed`), also
+for messages without an ordering key.
 
-A subscription that is made for each run has delivered nothing before it: so its first message and its redeliveries are known. The price:
+The subscription is created for the run and has delivered no message before: so its first message and its redeliveries are known. The price:
 nothing is observed between two runs.
 
-Messages without a group, without a number, or on keys that are not sampled are counted, never verified. If the first `SAMPLES` messages all
-have no group or no number, the path is wrong, and the run ends with the reason.
+Messages without a group, without a number, or on keys that are not sampled are counted, never verified. If all of the first `SAMPLES`
+messages lack a group or a number, the path is wrong, and the run ends with the reason.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _HASHES: Final = 1 << 32
 
 
 class KeysKept(StrEnum):
-    """In which form ordering keys and groups are kept, since they may name people."""
+    """Form in which ordering keys and groups are kept, since they may name people."""
 
     PLAIN = "plain"
     HASHED = "hashed"
@@ -65,9 +65,9 @@ class StreamPlan:
 
 
 class ObservingTap:
-    """Records what one subscriber of a foreign stream receives, and acknowledges all of it.
+    """Records the messages that a subscriber of a foreign stream receives, and acknowledges them.
 
-    unreadable  why the first messages could not be read, if none of them could.
+    unreadable  reason why none of the first messages could be read; empty if one could.
     """
 
     def __init__(
@@ -81,22 +81,22 @@ class ObservingTap:
         self._read = False
 
     def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
-        """A session began."""
+        """Record that a session was opened."""
         self._context.opened(self._subscription, session, invoked_t)
 
     def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None:
-        """A session ended."""
+        """Record that a session was closed."""
         del reason
         self._context.closed(self._subscription, session, lost=lost)
 
     def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
-        """Nothing is confirmed: the subscription is without exactly-once delivery."""
+        """Do nothing: the subscription is without exactly-once delivery."""
 
     def unanswered(self, session: BrokerSession, received: Received) -> None:
-        """Everything is answered."""
+        """Do nothing: every message is answered."""
 
     def received(self, session: BrokerSession, received: Received) -> None:
-        """A message came: recorded first, then acknowledged."""
+        """Record a message and acknowledge it, if its key is sampled; measure its order and age."""
         key = received.ordering_key
         if not _is_sampled(key or received.message_id, self._settings.share):
             self._stream.counts["not_sampled"] += 1
@@ -114,7 +114,7 @@ class ObservingTap:
             self._stream.numbered(self._kept(group), number, self._context.now())
 
     def _record(self, session: BrokerSession, received: Received, group: str, number: int | None) -> bool:
-        """Records and acknowledges a message; returns whether it came before.
+        """Record and acknowledge a message. Return whether it was delivered before.
 
         A message without an ordering key is not recorded, since its order is not guaranteed.
         """
@@ -142,7 +142,7 @@ class ObservingTap:
         return again
 
     def _identify(self, received: Received) -> tuple[str, int | None]:
-        """The group and the number of a message; empty and None for what it lacks, which is counted."""
+        """Return group and number of a message; empty and None if missing. Count missing values."""
         self._looked_at += 1
         message, counts, why = Message(received), self._stream.counts, ""
         group, number = "", None
@@ -175,38 +175,38 @@ class ObservingTap:
 
 
 class UnorderedTap:
-    """Measures what one subscriber receives without ordering.
+    """Measures the messages that a subscriber receives without ordering.
 
-    Nothing of that is recorded, since no order is guaranteed.
+    They are not recorded, since no order is guaranteed.
     """
 
     def __init__(self, settings: StreamPlan, stream: ObservedStream, now: Callable[[], float]) -> None:
         self._settings, self._stream, self._now = settings, stream, now
 
     def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
-        """A session is of no interest."""
+        """Ignore a new session."""
 
     def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None:
-        """A session that ends is of no interest."""
+        """Ignore a closed session."""
 
     def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
-        """Nothing is confirmed."""
+        """Do nothing: no acknowledgement is confirmed."""
 
     def unanswered(self, session: BrokerSession, received: Received) -> None:
-        """Everything is answered."""
+        """Do nothing: every message is answered."""
 
     def received(self, session: BrokerSession, received: Received) -> None:
-        """A message came."""
+        """Acknowledge a message and measure its order."""
         session.ack(received)
         sequence, message = self._settings.sequence, Message(received)
         if sequence is None or not _is_sampled(received.ordering_key or received.message_id, self._settings.share):
             return
-        with suppress(NoValue):  # which the ordered subscription has counted
+        with suppress(NoValue):  # the tap of the ordered subscription counts it
             self._stream.unordered(message.group(self._settings.group), message.number(sequence), self._now())
 
 
 def stream_of(settings: StreamPlan) -> ObservedStream:
-    """Where goes what is seen in one run."""
+    """Return the empty measurements of one run."""
     return ObservedStream(settings.wait_timeout_s, settings.idle_timeout_s, settings.initial)
 
 
@@ -235,9 +235,9 @@ _UNORDERED_PLAN: Final = SubscriptionPlan(UNORDERED, ordering=False)
 
 
 def observing(settings: StreamPlan, stream: ObservedStream, stop: asyncio.Event | None = None, linger_s: float = 0.0) -> Experiment:
-    """The experiment that observes a stream, until `stop` is set if that is sooner; what it sees goes into `stream`.
+    """Return the experiment that observes a stream into `stream`, until `stop` is set or its duration is over.
 
-    It reads for `linger_s` longer, so that what was published by then has time to come.
+    It reads for `linger_s` longer, so that messages published by then have time to arrive.
     """
 
     async def act(context: ProbeContext, workload: Workload) -> None:

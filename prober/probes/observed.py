@@ -1,7 +1,7 @@
 """What was seen of a stream that others publish: how its messages came, and how old they were. Pure, and bounded.
 
-Order is measured by group as `prober.ordering` does: how a resequencer would have seen the messages, and RFC 4737. Load by ordering key is
-counted by `prober.sinks.top_keys`.
+Order is measured by group as in `prober.ordering`: the numbers of a resequencer, and RFC 4737. Load by ordering key is counted by
+`prober.sinks.top_keys`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from prober.ordering.measurement import OrderMeasurement, OrderReport
 from prober.ordering.resequencer import OrderRange
 
 SKETCH_K: Final = 1000
-"""Size of the sketch of ages. The rank of a quantile is exact for as many messages, and off by 0.3 % at most for more."""
+"""Size of the sketch of ages: quantile ranks are exact up to that many messages, and off by at most 0.3 % beyond."""
 
 
 class Ages:
-    """How old messages were when they came, by their publish times. Bounded: a sketch, however many messages come."""
+    """Ages of messages at their receipt, by their publish times. A sketch bounds the memory."""
 
     def __init__(self) -> None:
         from datasketches import kll_doubles_sketch  # imports numpy, which no help text needs
@@ -28,20 +28,20 @@ class Ages:
 
     @property
     def count(self) -> int:
-        """How many messages came."""
+        """Number of received messages."""
         return int(self._sketch.n)
 
     @property
     def max_s(self) -> float:
-        """The largest age; 0 without messages."""
+        """Largest age in seconds; 0 without messages."""
         return float(self._sketch.get_max_value()) if self.count else 0.0
 
     def came(self, age_s: float) -> None:
-        """One message of that age."""
+        """Add the age of one message."""
         self._sketch.update(age_s)
 
     def quantile_s(self, share: float) -> float | None:
-        """The age of one of the messages that this share of them did not exceed; None without messages."""
+        """Return the age that this share of the messages did not exceed, in seconds; None without messages."""
         return float(self._sketch.get_quantile(share, True)) if self.count else None
 
 
@@ -56,7 +56,7 @@ class ObservedStream:
     """
 
     def __init__(self, wait_timeout_s: float, idle_timeout_s: float, initial: int | None = None) -> None:
-        """`initial`: the first number of every group; None: whatever comes first."""
+        """Create empty measurements. `initial`: first number of every group; None: the first number received."""
         self.counts: Counter[str] = Counter()
         self.ages = Ages()
         bounds = None if initial is None else OrderRange(initial)
@@ -67,23 +67,23 @@ class ObservedStream:
         self.waits = ProberAges()
 
     def came(self, age_s: float | None) -> None:
-        """A message came, whatever it is; `age_s` is None where the service does not say when it was published."""
+        """Count a message; `age_s` is None if the service does not report its publish time."""
         self.counts["received"] += 1
         if age_s is not None:
             self.ages.came(max(0.0, age_s))
 
     def numbered(self, group: str, number: int, t: float) -> None:
-        """It has a group and a number."""
+        """Take group and number of a message of the ordered subscription."""
         self._order.observe(Delivered(t, "", group, "", "", number, ""))
 
     def unordered(self, group: str, number: int, t: float) -> None:
-        """The same on the subscription without ordering."""
+        """Take group and number of a message of the subscription without ordering."""
         self._unordered.observe(Delivered(t, "", group, "", "", number, ""))
 
     def order(self) -> OrderReport:
-        """How messages came on the ordered subscription, by now."""
+        """Return the order of messages on the ordered subscription so far."""
         return self._order.report()
 
     def order_without_ordering(self) -> OrderReport:
-        """The same on the other one."""
+        """Return the order of messages on the subscription without ordering so far."""
         return self._unordered.report()

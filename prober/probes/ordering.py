@@ -1,10 +1,10 @@
-"""`ordering`: messages of a key are received in the order in which the service received them; none is lost, doubled or made up.
+"""`ordering`: messages of a key are received in the order in which the service received them; none is lost, duplicated or invented.
 
-Several subscribers share a subscription. On each key, bursts are published faster than they are acknowledged, so that something is
-always outstanding while more arrives. Every message is acknowledged after a moment. Each subscriber takes all that is published: a
-backlog of the probe's own making would be measured as the service's.
+Several subscribers share a subscription. On each key, bursts are published faster than they are acknowledged, so that messages are always
+outstanding while more arrive. Every message is acknowledged after a moment. Flow control allows each subscriber all published messages:
+otherwise a backlog caused by the probe would be measured as the service's.
 
-Beside each burst a few messages without a key are published. All of them must be delivered; nothing is guaranteed of their order.
+Beside each burst a few messages without a key are published. All of them must be delivered; their order is not guaranteed.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from prober.probes.experiment import (
 from prober.slo.indicators import Indicator
 
 WITHOUT_KEY_SHARE: Final = 5
-"""Of so many messages of a key one is published without a key."""
+"""Number of messages of a key per message without a key."""
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Publishes bursts on all keys at once, and acknowledges what comes."""
+    """Publish bursts on all keys at once, and acknowledge all messages."""
     # Slower than the bursts follow each other, and well within the lease.
     ack_after_s = min(max(workload.ack_after_s, 1.5 * workload.period_s), context.resources.ack_deadline_s / 3)
 
@@ -46,7 +46,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
 
 def without_flow_limit(workload: Workload) -> FlowControlSettings:
-    """Flow control that a run of this size never uses up, even if all keys are at one subscriber; the usual one if that will do."""
+    """Return flow control that a run of this size never exhausts, even with all keys at one subscriber; at least the default."""
     usual = FlowControlSettings()
     return replace(usual, messages_max=max(usual.messages_max, traffic(workload).published))
 
@@ -57,18 +57,18 @@ async def _bursts(context: ProbeContext, key: str, length: int, workload: Worklo
 
 
 def without_key(workload: Workload) -> int:
-    """How many messages without a key a burst has."""
+    """Return the number of messages without a key in a burst."""
     return max(1, workload.burst_messages // WITHOUT_KEY_SHARE)
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Every message comes once; those without a key are one more request in each burst."""
+    """Return the traffic of a run: each message once; those without a key are one more request per burst."""
     messages = workload.messages + workload.bursts * without_key(workload)
     return Traffic((workload.keys + 1) * workload.bursts, messages, messages)
 
 
 def opportunities(workload: Workload) -> dict[str, int]:
-    """Those without a key may be lost as any other; they have no order."""
+    """Return the opportunities of a run; messages without a key may be lost, but have no order."""
     return opportunities_of_order(workload) | {"publishes_confirmed": traffic(workload).published}
 
 

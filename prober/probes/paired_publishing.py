@@ -1,8 +1,8 @@
-"""Pairs of publish requests that differ in the ordering key only: what a key costs its publisher.
+"""Pairs of publish requests that differ in the ordering key only: the cost of a key for its publisher.
 
-Both requests of a pair are sent at the same time, in an order that is drawn. They carry as many messages of the same length. What is
-published with a key is recorded, and published again until every outcome is settled; what is published without one is neither. Only the
-first attempt of each counts. A pair shares the minute, the connection and the state of the prober, so what differs is the key.
+Both requests of a pair are sent at the same time, in random order. They contain equally many messages of the same length. Messages with a
+key are recorded, and published again until every outcome is settled; messages without a key are neither. Only the first attempt of each
+counts. A pair shares the minute, the connection and the state of the prober, so only the key differs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from prober.slo.confidence import Difference, mean_difference, share_difference
 
 
 class Answer(NamedTuple):
-    """The end of a request: whether all of it was confirmed, and how long that took, in seconds."""
+    """End of a request: whether all of it was confirmed, and its duration in seconds."""
 
     confirmed: bool
     took_s: float
@@ -29,30 +29,33 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RequestPairs:
-    """Answers with a key and without one, pair by pair."""
+    """Answers to requests with a key and without, pair by pair."""
 
     answers: list[tuple[Answer, Answer]] = field(default_factory=list)
 
     def latency(self) -> Difference | None:
-        """How much longer a request with a key took, in seconds; None of fewer than two pairs that were confirmed."""
+        """Return the extra duration of a request with a key, in seconds; None with fewer than two confirmed pairs."""
         confirmed = [(keyed, keyless) for keyed, keyless in self.answers if keyed.confirmed and keyless.confirmed]
         return mean_difference([keyed.took_s - keyless.took_s for keyed, keyless in confirmed])
 
     def availability(self) -> Difference | None:
-        """By how much larger the share of failed requests is with a key; None without pairs."""
+        """Return the excess of the share of failed requests with a key; None without pairs."""
         only = Counter((keyed.confirmed, keyless.confirmed) for keyed, keyless in self.answers)
         return share_difference(only[False, True], only[True, False], len(self.answers)) if self.answers else None
 
 
 class PairedPublishing:
-    """Publishes bursts with a key, and the same without one beside them. Belongs to the event loop; raises no BrokerError."""
+    """Publishes bursts with a key and without, side by side. Belongs to the event loop; raises no BrokerError."""
 
     def __init__(self, context: ProbeContext) -> None:
         self.pairs = RequestPairs()
         self._context = context
 
     async def publish(self, key: str, count: int, sizes: Sequence[int], intended_t: float) -> int:
-        """Publishes the next messages of a key, and as many without one; returns how many with a key were confirmed in the end."""
+        """Publish the next messages of a key, and as many without a key.
+
+        Return how many messages with a key were confirmed in the end.
+        """
         publishing = self._context.publishing
         seqs = publishing.next_seqs(key, count)
         keyless = [self._without_key(key, seq, sizes[seq % len(sizes)]) for seq in seqs]
@@ -78,7 +81,7 @@ class PairedPublishing:
         return outcomes, Answer(all(isinstance(one, Confirmed) for one in outcomes), self._context.now() - began_t)
 
     def _without_key(self, key: str, seq: int, size: int) -> Outgoing:
-        """A message as long as its twin, which has a key and says whose it is."""
+        """Return a message as long as its twin, including the twin's key and attributes."""
         attributes = Stamp(self._context.epoch, seq).attributes(key, b"")
         around = len(key) + sum(len(name) + len(value) for name, value in attributes.items())
         return Outgoing("", self._context.random.randbytes(size + around))

@@ -1,10 +1,10 @@
 """What one probe message carries: who wrote it, its place, and a checksum over all of that.
 
 Attributes name the epoch, the sequence number and the generation; the ordering key is the message's own. The checksum (CRC-32) covers
-epoch, ordering key, sequence number, generation and the data, so a message that was changed, cut or moved to another key shows. The
-data itself is arbitrary: probes use it for size only.
+epoch, ordering key, sequence number, generation and the data, so it reveals a message that was changed, truncated or moved to another key.
+The data itself is arbitrary: probes use it for size only.
 
-Attributes that clients add on the way (those beginning with `googclient_`) are none of ours and are ignored.
+Attributes added by clients (their names start with `googclient_`) are ignored.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ GENERATION = "okp_generation"
 CHECKSUM = "okp_checksum"
 MARK = "okp_even"
 EVEN = 2
-"""Messages with an even sequence number carry the mark."""
+"""Divisor of the sequence numbers whose messages carry the mark: even numbers."""
 EVEN_ONLY = f"attributes:{MARK}"
-"""The filter of a subscription that these pass, in Pub/Sub's filter language."""
+"""Filter of a subscription that marked messages pass, in Pub/Sub's filter language."""
 
 
 @fact(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Stamp:
     generation: int = 0
 
     def attributes(self, ordering_key: str, data: bytes) -> dict[str, str]:
-        """The attributes to publish the message with."""
+        """Return the attributes to publish the message with."""
         return {
             EPOCH: self.epoch,
             SEQ: str(self.seq),
@@ -46,14 +46,14 @@ class Stamp:
 
 @fact(frozen=True, slots=True)
 class Read:
-    """A received probe message: its stamp, and what is wrong with it ("checksum"), None if it is as it was published."""
+    """A received probe message: its stamp, and its defect ("checksum"), None if it is unchanged."""
 
     stamp: Stamp
     defect: str | None
 
 
 def read(ordering_key: str, data: bytes, attributes: Mapping[str, str]) -> Read | None:
-    """The stamp of a received message; None if it carries none and so is not a probe's."""
+    """Return the stamp of a received message; None if it has none and so is not a probe's."""
     try:
         stamp = Stamp(attributes[EPOCH], int(attributes[SEQ]), int(attributes[GENERATION]))
         claimed = attributes[CHECKSUM]

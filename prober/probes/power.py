@@ -1,9 +1,9 @@
-"""How rare a violation may be and still be found, from the opportunities of a run.
+"""Smallest violation rate that is found, from the opportunities of a run.
 
 `prober.core.opportunity_counters` counts the opportunities.
 
-A service that does wrong at each opportunity with probability p, independently of the others, is found by n opportunities with probability
-1 - (1 - p)^n. A fault that comes in fits and starts is found less often than that.
+If the service violates a guarantee at each opportunity with probability p, independently, n opportunities find a violation with probability
+1 - (1 - p)^n. An intermittent fault is found less often.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ SURE: Final = 0.95
 
 
 def share_found(opportunities: float, sure: float = SURE) -> float:
-    """The smallest share of wrong cases that is found with that probability."""
+    """Return the smallest share of violations that is found with probability `sure`."""
     return 1.0 - pow(1.0 - sure, 1.0 / opportunities) if opportunities else 1.0
 
 
 def one_in(share: float) -> str:
-    """A share in words, to two digits: `1 in 150,000`."""
+    """Return a share in words, to two digits: `1 in 150,000`."""
     return f"1 in {int(float(f'{1.0 / share:.1e}')):,}"
 
 
 def power_as_text(planned: Mapping[str, int], period_s: float) -> str:
-    """For each kind of opportunity how many a run gives, and what one run and one hour find."""
+    """Return the opportunities of a run by kind, and the fault rates that a run and an hour find."""
     lines = []
     for counter in (name for name in OPPORTUNITIES if name in planned):
         opportunities = planned[counter]

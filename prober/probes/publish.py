@@ -1,21 +1,21 @@
-"""`publish`: the order in which a publisher hands messages over, whatever becomes of its requests; two subscriptions see one order.
+"""`publish`: messages keep the publisher's order whatever the outcome of its requests; two subscriptions see the same order.
 
-Two publishers, each with a client of its own, take turns on every key. Each turn is another thing that happens to publishers:
+Two publishers, each with a client of its own, take turns on every key. Each turn is a different situation of publishers:
 
-    singly      every message is a request of its own; through a client library all are under way at once.
-    by both     both publish the same messages at the same time, as an application does that fails over too early.
-    again       messages that were confirmed are published again, then new ones: 1, 2, 1, 2, 3.
-    hurried     the publisher waits less long for an answer than it usually takes, so that the outcome is mostly unknown; and they are
+    singly      every message is a request of its own; a client library sends all of them concurrently.
+    by both     both publish the same messages at the same time, as an application that fails over too early.
+    again       confirmed messages are published again, then new ones: 1, 2, 1, 2, 3.
+    hurried     the publisher's timeout is shorter than a usual answer takes, so that the outcome is mostly unknown; the messages are
                 published again.
-    refused     an empty message, which no service may take, fails, and what is in its request with it. A client library stops the key:
-                what is published next fails as well, until publishing is resumed.
+    refused     an empty message, which the service must reject, fails together with its request. A client library stops the key: later
+                publishes fail as well, until publishing is resumed.
 
-Copies of a message are no breach, wherever they land. What was confirmed has to come in the order in which it was handed over, what
-provably failed must not come, and both subscriptions have to see the same: copies, too, and in the same places. What the client
-library does with a key on which a publish has failed is no event, so it is counted and not verified: `publishes_stopped`,
-`publishes_past_a_failure` (what is right at the wire, where nothing stops a key) and `keys_resumed`.
+Copies of a message are no violation, wherever they appear. Confirmed messages must arrive in the order of publishing, provably failed
+messages must not arrive, and both subscriptions must see the same messages in the same order, including copies. The client library's
+handling of a key after a failed publish is no event, so it is counted and not verified: `publishes_stopped`, `publishes_past_a_failure`
+(correct at the wire, where a key is never stopped) and `keys_resumed`.
 
-A third subscription has a filter that every other message of each key passes: these have to come there, in order, and no others.
+A third subscription has a filter that every other message of each key passes: only these must arrive there, in order.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ SECOND: Final = "second"
 FILTERED: Final = "filtered"
 PUBLISHERS: Final = 2
 HURRY_MIN, HURRY_MAX = 0.2, 1.2
-"""How long an answer is waited for in a hurry, as shares of what the last one took."""
+"""Bounds of the timeout in a hurry, as shares of the duration of the last confirmed request."""
 HURRIES_MORE: Final = (0.1, 0.01, 0.001)
-"""The same for further bursts on one key, as long as every outcome of the run is known: on a busy machine answers come in any time."""
+"""Shares for further bursts on one key while no outcome of the run is unknown: on a busy machine, answer times vary widely."""
 HURRIED_STORED_SHARE: Final = 0.5
-"""So much of what is published in a hurry is stored, and then comes twice; measured on the embedded server."""
+"""Share of the hurried messages that is stored, and then delivered twice; measured on the embedded server."""
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Publishes on all keys at once, and acknowledges what comes on all subscriptions."""
+    """Publish on all keys at once, and acknowledge all messages of all subscriptions."""
     for subscription in ("", SECOND, FILTERED):
         for _ in range(workload.subscribers):
             await context.subscribe(Delivery.ack, at=subscription)
@@ -79,7 +79,7 @@ async def _hurried(context: ProbeContext, key: str, by: int, workload: Workload)
 
 
 async def _hurry(context: ProbeContext, key: str, by: int, workload: Workload, share: float) -> None:
-    """Publishes a burst, waits for the answer for this share of the time that the last one took, and publishes it again."""
+    """Publish a burst, wait for `share` of the last answer time, and publish it again."""
     publishing, seqs = context.publishing, context.publishing.next_seqs(key, workload.burst_messages)
     await publishing.attempt(key, seqs, workload.sizes, by=by, timeout_s=publishing.answered_in_s * share)
     await publishing.resume(key, by)
@@ -107,13 +107,14 @@ async def _refused(context: ProbeContext, key: str, by: int, workload: Workload)
 
 TURNS: Final = (_singly, _by_both, _again, _hurried, _refused)
 BURSTS_EACH: Final = 10
-"""How often the turns together publish as many messages as a burst has: one, two, two, two and three times."""
+"""Number of bursts' worth of messages that all turns publish together: one, two, two, two and three."""
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Everything that is stored comes on two subscriptions, every other message of it also on the filtered one.
+    """Return the traffic of a run.
 
-    Not stored are one burst that fails, and some of what is hurried.
+    Every stored message is delivered on two subscriptions, every other one also on the filtered one. One burst that fails and a part of the
+    hurried messages are not stored.
     """
     cycles, messages = workload.keys * (workload.bursts // BURSTS_EACH), workload.burst_messages
     stored = round(cycles * messages * (BURSTS_EACH - 2 + HURRIED_STORED_SHARE))
@@ -121,7 +122,7 @@ def traffic(workload: Workload) -> Traffic:
 
 
 def opportunities(workload: Workload) -> dict[str, int]:
-    """Opportunities of a run, by counter.
+    """Return the opportunities of a run, by counter.
 
     Not counted: the first message of a key on any subscription, the order of copies, and messages without a provable confirmation.
     """

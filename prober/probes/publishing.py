@@ -1,11 +1,11 @@
-"""Publishes the messages of a run: numbers them, and records every attempt and what became of it.
+"""Publishing of a run: numbers the messages, and records every attempt and its outcome.
 
-Sequence numbers are 1, 2, 3, ... per key, never used twice. What ended unknown is published again under the next generation until it is
-confirmed or given up explicitly.
+Sequence numbers are 1, 2, 3, ... per key, never used twice. A message with an unknown outcome is published again under the next generation
+until it is confirmed or explicitly abandoned.
 
-A run has one publisher, or several, each with a client of its own, as so many processes of an application would have. They share the
-numbering, and no new message of a key is handed over while another publisher has one under way, unless it is the same one
-(`publish_by_all`): so the order in which messages were handed over is known, and that is the order that is guaranteed.
+A run has one or several publishers, each with a client of its own, like the processes of an application. They share the numbering. A
+publisher publishes no new message of a key while another publisher's request for the key is pending, unless both publish the same message
+(`publish_by_all`). So the order of publishing is known, and that order is guaranteed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from prober.core.events import Event, PublishAbandoned, Published, PublishEvent,
 from prober.probes.payload import Stamp
 
 GENERATIONS_MAX: Final = 5
-"""How often a message is published before an unknown outcome is given up."""
+"""Largest number of attempts for a message before its unknown outcome is accepted."""
 SIZES: Final = (64,)
 
 
@@ -43,7 +43,7 @@ class Publishing:
         now: Callable[[], float],
         dice: Random,
     ) -> None:
-        """`timeout_s`: for how long an answer is waited for. `region`: the one that is published in, empty if that is not known."""
+        """Create the first publisher. `timeout_s`: timeout of an answer. `region`: region of publishing, empty if unknown."""
         self.answered_in_s, self.unknown = timeout_s, 0
         self._new_publisher, self._epoch, self._timeout_s, self._region = new_publisher, epoch, timeout_s, region
         self._record, self._now, self._dice = record, now, dice
@@ -51,43 +51,49 @@ class Publishing:
         self._publishers = [new_publisher()]
 
     async def close(self) -> None:
-        """Closes all publishers."""
+        """Close all publishers."""
         await asyncio.gather(*(publisher.close() for publisher in self._publishers))
 
     @property
     def unexplained_stops(self) -> int:
-        """How often client libraries stopped a key although no publish of the key had failed."""
+        """Number of times that client libraries stopped a key without a failed publish of the key."""
         return sum(publisher.unexplained_stops for publisher in self._publishers)
 
     def next_seqs(self, key: str, count: int) -> Sequence[int]:
-        """The next sequence numbers of a key, which are taken from now on."""
+        """Reserve and return the next sequence numbers of a key."""
         first = self._seqs.get(key, 0) + 1
         self._seqs[key] = first + count - 1
         return range(first, first + count)
 
     def go_on(self, published: Iterable[PublishEvent]) -> None:
-        """Numbers go on behind those of publishes that were made before, under the same epoch."""
+        """Continue the numbering behind earlier publishes of the same epoch."""
         for event in published:
             self._seqs[event.key] = max(event.seq, self._seqs.get(event.key, 0))
 
     async def publish(
         self, key: str, count: int, sizes: Sequence[int] = SIZES, intended_t: float | None = None, *, by: int = 0
     ) -> int:
-        """Publishes the next `count` messages of a key together, until every outcome is settled; returns how many were confirmed.
+        """Publish the next `count` messages of a key together, until every outcome is settled.
 
-        `intended_t` is when the schedule of the experiment wanted them sent, in seconds of the recorder's clock.
+        Return the number of confirmed messages. `intended_t`: send time scheduled by the experiment, in seconds of the recorder's clock.
         """
         return await self.settle(key, self.next_seqs(key, count), sizes, intended_t, by=by)
 
     async def publish_singly(self, key: str, count: int, sizes: Sequence[int] = SIZES, *, by: int = 0) -> int:
-        """The same, each by itself: all under way at once if the publisher keeps their order, else one after the other."""
+        """Publish the next messages of a key one by one. Return the number of confirmed messages.
+
+        All requests are sent at once if the publisher keeps their order, else one after the other.
+        """
         seqs = self.next_seqs(key, count)
         if self._publisher(by).keeps_order:
             return sum(await asyncio.gather(*(self.settle(key, [seq], sizes, by=by) for seq in seqs)))
         return sum([await self.settle(key, [seq], sizes, by=by) for seq in seqs])
 
     async def publish_by_all(self, key: str, count: int, sizes: Sequence[int] = SIZES, *, publishers: int) -> int:
-        """The next messages of a key together, by so many publishers at the same time, each under a generation of its own."""
+        """Publish the next messages of a key by several publishers at once. Return the number of confirmed messages.
+
+        Each publisher uses a generation of its own.
+        """
         seqs = self.next_seqs(key, count)
         attempts = (self.attempt(key, seqs, sizes, generation=number, by=number) for number in range(publishers))
         outcomes = await asyncio.gather(*attempts)
@@ -106,7 +112,7 @@ class Publishing:
         generation: int = 0,
         by: int = 0,
     ) -> int:
-        """Publishes these messages from a generation on, until every outcome is settled; returns how many were confirmed."""
+        """Publish messages from a generation on, until every outcome is settled. Return the number of confirmed messages."""
         confirmed = 0
         for each in range(generation, generation + GENERATIONS_MAX):
             if not seqs:
@@ -133,9 +139,9 @@ class Publishing:
         timeout_s: float = 0.0,
         beside: Sequence[Outgoing] = (),
     ) -> Sequence[Outcome]:
-        """One attempt for these messages, and for what is `beside` them, of which nothing is recorded. Returns the outcomes of all.
+        """Publish messages once, with unrecorded messages `beside` them. Return the outcomes of all.
 
-        `timeout_s`: how long an answer is waited for; 0: as long as always. The caller settles what ends unknown.
+        `timeout_s`: timeout of the answer; 0: the default. The caller settles unknown outcomes.
         """
         batch = [self._message(key, seq, generation, sizes[seq % len(sizes)]) for seq in seqs]
         began_t = self._now()
@@ -150,7 +156,7 @@ class Publishing:
         return outcomes
 
     async def resume(self, key: str, by: int = 0) -> None:
-        """Lets a publisher go on with a key on which one of its publishes failed."""
+        """Let a publisher continue with a key after a failed publish."""
         await self._publisher(by).resume(key)
 
     def _publisher(self, number: int) -> Publisher:
@@ -172,7 +178,7 @@ class Publishing:
 
 
 def unsettled(seqs: Sequence[int], attempts: Sequence[Sequence[Outcome]]) -> list[int]:
-    """Those that no attempt confirmed, and of which at least one may have been stored."""
+    """Return the messages that no attempt confirmed, and that at least one attempt may have stored."""
     return [
         seq
         for seq, *outcomes in zip(seqs, *attempts, strict=True)

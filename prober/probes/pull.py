@@ -1,8 +1,8 @@
 """`pull`: the messages of a key in one pull response are in order, and no other pull gets the key while they are outstanding.
 
-Several callers pull at the same time, fewer messages at once than a burst has, so that a key always has more than one response can take.
-Of each response the messages are acknowledged one by one, at different times, so that a key is often held by one message alone; and some
-are nacked, so that redeliveries come by pull, too. Pulling goes on until no message is pending.
+Several callers pull at the same time, fewer messages at once than a burst contains, so that a key always has more messages than a response.
+The messages of a response are acknowledged one by one, at different times, so that a key is often blocked by a single message. Some are
+nacked, so that redeliveries are pulled, too. Pulling continues until no message is pending.
 """
 
 from __future__ import annotations
@@ -29,16 +29,13 @@ from prober.probes.first_of_keys import FirstOfKeys
 from prober.slo.indicators import Indicator
 
 NACKED_EVERY: Final = 10
-"""Of so many messages of a key that come for the first time the first is refused."""
+"""Number of first-time deliveries of a key per nacked delivery; the first of each group is nacked."""
 AGAIN_EACH: Final = 1.9
-"""Messages redelivered because of one nack; measured on the embedded server.
-
-It, and the messages received behind it.
-"""
+"""Messages redelivered after one nack: the nacked one and those received behind it; measured on the embedded server."""
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Publishes bursts on all keys while several callers pull, acknowledge and refuse."""
+    """Publish bursts on all keys while several callers pull, acknowledge and nack."""
     firsts = FirstOfKeys(context, Indicator.PULL_LATENCY)
 
     def decide(delivery: Delivery) -> None:
@@ -60,14 +57,17 @@ async def _bursts(context: ProbeContext, key: str, workload: Workload, firsts: F
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Every message comes once, and some again since one was refused."""
+    """Return the traffic of a run: each message once, and redeliveries after nacks."""
     nacked = workload.keys * ceil(workload.bursts * workload.burst_messages / NACKED_EVERY)
     again = round(nacked * AGAIN_EACH)
     return Traffic(workload.keys * workload.bursts, workload.messages, workload.messages + again)
 
 
 def opportunities(workload: Workload) -> dict[str, int]:
-    """One for each message behind the first of its key, one for each batch of a key but its last; and each message may be lost."""
+    """Return the opportunities of a run, by counter.
+
+    Order: per message behind the first of its key. Overlap: per batch of a key but the last. Loss: per message.
+    """
     batches = ceil(workload.bursts * workload.burst_messages / _batch_max(workload))
     return opportunities_of_order(workload) | {"opportunities_overlap": workload.keys * (batches - 1)}
 

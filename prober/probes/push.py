@@ -1,13 +1,13 @@
-"""`push`: one message of a key is outstanding at a time, and none is sent past one that failed.
+"""`push`: one message of a key is outstanding at a time, and no message overtakes a failed one.
 
-The messages of a burst are published together, so that behind each but the last others wait all the time. Each is answered after a
-moment, in which no other of its key may come. Of each burst the second message, and the last but one, are first answered with an error;
-the same message must be redelivered. On one key in `UNANSWERED_EVERY` the first message is never answered, which is a failure too, as
-soon as its time is up; on the next one it is answered late, though in time.
+The messages of a burst are published together, so that messages wait behind each but the last. Each is answered after a moment, during
+which no other message of its key may arrive. The second message of each burst, and the last but one, are first answered with an error; the
+same message must be redelivered. On one key in `UNANSWERED_EVERY` the first message is never answered: a failure, too, once its deadline
+has passed. On the next key it is answered late, though in time.
 
-Before the bursts, while no request has failed yet, a ramp measures how much push keeps up with on one key (`push_ramp`).
+Before the bursts, while no request has failed yet, a ramp measures the rate at which push keeps up on one key (`push_ramp`).
 
-Google's emulator leaves ordering keys out of what it pushes. So one message that is no probe's goes ahead: do keys come along?
+Google's emulator omits ordering keys from push requests. So an extra message is published first, to test for them.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ UNANSWERED_EVERY: Final = 10
 LATE_S: Final = 2.0
 AHEAD: Final = Outgoing("push-ahead", b"does the ordering key come along?")
 AHEAD_S: Final = 5.0
-"""How long the message that goes ahead is waited for. If it does not come, that is no answer, and the experiment will tell."""
+"""Longest wait for that first message, in seconds. If it does not arrive, the test is inconclusive and the experiment starts."""
 NO_KEYS: Final = "what the target pushes does not say its ordering key, so nothing can be said about the order of a key"
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Publishes bursts on all keys, and answers."""
+    """Publish bursts on all keys, and answer push requests."""
     length = workload.burst_messages
     unanswered = {_key(number) for number in workload.numbers[::UNANSWERED_EVERY]}
     late = {_key(number) for number in workload.numbers[1::UNANSWERED_EVERY]}
@@ -78,21 +78,21 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
 
 class _Ahead(UnverifiedTap):
-    """Waits for the message that goes ahead; what else comes meanwhile is left over from an earlier run."""
+    """Waits for the message that tests for ordering keys; acknowledges messages left over from an earlier run."""
 
     def __init__(self, epoch: str) -> None:
         super().__init__(epoch, lambda _key, _stamp: None)
         self.key: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def received(self, session: BrokerSession, received: Received) -> None:
-        """Something came. Whatever is refused is held back, and its key with it."""
+        """Acknowledge any message, since a nack would block its key; note the key of the test message."""
         session.ack(received)
         if received.data == AHEAD.data and not self.key.done():
             self.key.set_result(received.ordering_key)
 
 
 async def _require_keys(context: ProbeContext) -> None:
-    """Raises NotSupported if what is pushed does not say its ordering key."""
+    """Test the target for ordering keys. Raises NotSupported if push requests lack them."""
     ahead, resources = _Ahead(context.epoch), context.resources
     publisher = context.broker.publisher(resources.topic)
     stop = context.broker.pushes.receive(resources.subscription, ahead)
@@ -120,26 +120,26 @@ async def _bursts(context: ProbeContext, key: str, workload: Workload, firsts: F
 
 
 def _refused(length: int) -> frozenset[int]:
-    """The places of a burst that are refused first: something stands behind each."""
+    """Return the positions in a burst that are nacked first; messages follow each."""
     return frozenset({2, length - 1} - {1})
 
 
 def _failures(workload: Workload) -> int:
-    """How many requests fail."""
+    """Return the number of requests that fail."""
     refused = workload.keys * workload.bursts * len(_refused(workload.burst_messages))
     return refused + len(workload.numbers[::UNANSWERED_EVERY])
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Every message comes once, and again if it failed; of the ramp, once."""
+    """Return the traffic of a run: each message once, and again if it failed; those of the ramp once."""
     requests = workload.keys * workload.bursts + push_ramp.REQUESTS
     return Traffic(requests, workload.messages, workload.messages + _failures(workload))
 
 
 def opportunities(workload: Workload) -> dict[str, int]:
-    """One for each message that is answered in time while another waits behind it; one for each request that fails.
+    """Return the opportunities of a run: per message answered in time before a waiting message, and per failed request.
 
-    The ramp has a key more, on which the messages of each request wait behind each other.
+    The ramp has an extra key, on which the messages of each request wait behind each other.
     """
     unanswered = len(workload.numbers[::UNANSWERED_EVERY])
     return {

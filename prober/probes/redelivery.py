@@ -1,21 +1,23 @@
 """`redelivery`: when a message is redelivered, all later messages of its key are redelivered too, acknowledged or not.
 
 A burst is published on each key. One message is held back while every later one is acknowledged; then the probe provokes its redelivery.
-After that the next one is held back, and so on: each place of the burst in turn, so that one burst shows many redeliveries. They have two
-causes, which take turns, so that over all keys each place meets both:
+Then the next message is held back, and so on: each position of the burst in turn, so that one burst shows many redeliveries. Two causes
+take turns, so that over all keys each position is tested with both:
 
-    refused     it is refused (nack)
-    expired     its lease ends
+    nacked      the message is nacked
+    expired     its lease expires
 
-Refusals are twice as many, for they take no time. Through a client library it is the other way round: the later messages come when the one
-that is held is answered, and after a refusal the service sends them again before they are acknowledged; a lease leaves time for that.
+Nacks are twice as frequent, since they take no time. Through a client library expired leases are: the later messages are delivered after
+the held one is answered. After a nack the service redelivers them before they are acknowledged; an expiring lease leaves time for the
+acknowledgements.
 
-That is done while there is one subscriber only: then the order of arrival is the order of sending, and the verdict needs no waiting. A
-second burst follows at once, so that a redelivery that left out what nothing followed shows as well. Then others join, and one message of
-that burst, held back on each key, is redelivered since its stream ends. A stream carries all keys, so half of them meet one cause:
+All this happens with a single subscriber: then the order of receipt is the order of sending, and the verdict needs no waiting. A second
+burst follows at once. It reveals a redelivery that omitted the last messages of the first burst. Then more subscribers join, and one
+message of the second burst, held back on each key, is redelivered because its stream ends. A stream carries all keys, so each cause is
+tested on half of them:
 
     broken      the stream that carried it breaks
-    killed      its subscriber goes away; another takes over
+    killed      its subscriber leaves; another takes over
 
 A second subscription has a retry policy; there the last message of each key is nacked, and the wait before its redelivery is measured
 (`backoff`).
@@ -45,15 +47,15 @@ from prober.slo.indicators import Indicator
 
 LEASE_S: Final = 1
 EXPIRES_EVERY: Final = 3
-"""Of so many redeliveries one waits for the end of a lease; a refusal takes no time."""
+"""Number of redeliveries per expired lease; the others are nacks, which take no time."""
 PLACES_MAX: Final = 8
-"""How many places of a long burst are tried: each redelivery brings all later messages again."""
+"""Largest number of positions tested in a long burst: each redelivery repeats all later messages."""
 HOLD_S: Final = 1.5
-"""How long a message is held back for the later ones to be acknowledged. A client library delivers them only after it is answered."""
+"""Longest wait for acknowledgements behind a held message, in seconds. A client library delivers later messages only afterwards."""
 COMES_S: Final = 3.0
-"""How long to wait for a message that is to be held back."""
+"""Longest wait for a message that is to be held back, in seconds."""
 AGAIN_S: Final = 10.0
-"""How long to wait for its redelivery before publishing goes on."""
+"""Longest wait for its redelivery before publishing continues, in seconds."""
 
 
 class Cause(StrEnum):
@@ -66,18 +68,19 @@ class Cause(StrEnum):
 
 
 class PlannedRedelivery(NamedTuple):
-    """One redelivery: why, and of which message."""
+    """One planned redelivery: its cause, and the number of its message."""
 
     cause: Cause
     seq: int
 
 
 class Trial:
-    """One key: the messages that are to be redelivered, one after the other.
+    """One key: the messages to be redelivered, one after the other.
 
-    held    the message that is held back.
-    ready   every later one was acknowledged meanwhile.
-    again   the one that was to be redelivered has been.
+    held     the message that is held back.
+    holding  set when a message is held.
+    ready    set when every later message was acknowledged meanwhile.
+    again    set when the message to be redelivered was redelivered.
     """
 
     def __init__(self, number: int, length: int) -> None:
@@ -92,7 +95,7 @@ class Trial:
         self._patience_s = HOLD_S
 
     def expect(self, steps: Sequence[PlannedRedelivery], end: int) -> None:
-        """The redeliveries to come, in a burst that ends with message `end`. None: whatever comes is acknowledged."""
+        """Set the redeliveries to come, in a burst that ends with message `end`. Without steps, every message is acknowledged."""
         self._steps, self._end = list(steps), end
         self._await_next()
         for event in (self.holding, self.ready, self.again):
@@ -102,7 +105,7 @@ class Trial:
         self.held, self._provoked, self._later_acked = None, False, 0
 
     def decide(self, delivery: Delivery) -> None:
-        """Holds back the next message to be redelivered; acknowledges all others."""
+        """Hold back the next message to be redelivered; acknowledge all others."""
         seq = self._steps[0].seq if self._steps else 0
         if delivery.seq == seq and not self._provoked:
             self.held = delivery
@@ -119,7 +122,10 @@ class Trial:
             self.ready.set()
 
     async def is_held(self) -> bool:
-        """Waits for the message and those behind it; for the latter only once if they do not come while it is held."""
+        """Wait for the message to hold, and for the acknowledgement of those behind it. Return whether it is held.
+
+        If none of the later messages arrives meanwhile, further calls do not wait for them.
+        """
         await comes_within(COMES_S, self.holding)
         if self.held is None or not self._steps:
             return False
@@ -130,11 +136,11 @@ class Trial:
 
     @property
     def in_turn(self) -> bool:
-        """Whether the later ones do not come while a message is held, as through a client library."""
+        """Whether later messages do not arrive while a message is held, as through a client library."""
         return not self._patience_s
 
     def provoke(self) -> Delivery | None:
-        """The held message, None if there is none; from now on its redelivery is due."""
+        """Return the held message, or None; from now on its redelivery is due."""
         held, self.held = self.held, None
         if held is None:
             return None
@@ -144,14 +150,14 @@ class Trial:
         return held
 
     def let_go(self) -> None:
-        """Acknowledge the held message, and all later arrivals: no redelivery is due."""
+        """Acknowledge the held message, and all later deliveries: no redelivery is due."""
         if self.held is not None:
             self.held.ack()
         self.expect((), 0)
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Runs the redeliveries by nack or an expired lease on all keys side by side, then those that end streams."""
+    """Provoke redeliveries on all keys concurrently, by nack or expired lease, then by ending streams."""
     trials = {trial.key: trial for trial in (Trial(number, _length(workload)) for number in workload.numbers)}
     broken = [trial for trial in trials.values() if trial.by_disconnect.cause is Cause.BROKEN]
     killed = [trial for trial in trials.values() if trial.by_disconnect.cause is Cause.KILLED]
@@ -173,7 +179,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
 
 async def _by_nack(context: ProbeContext, trial: Trial, workload: Workload) -> None:
-    """Has the messages of the first burst redelivered, and holds one of the second back."""
+    """Provoke redeliveries in the first burst, and hold a message of the second."""
     trial.expect(trial.by_nack, trial.length)
     await context.publish(trial.key, trial.length, workload.sizes)
     for step in trial.by_nack:
@@ -194,19 +200,19 @@ async def _by_nack(context: ProbeContext, trial: Trial, workload: Workload) -> N
 
 
 async def _break(broken: Sequence[Trial], subscribers: Iterable[Subscriber]) -> None:
-    """Breaks the streams, which carry all keys.
+    """Break the streams, which carry all keys, and wait for the redeliveries.
 
     Messages held on the other keys are held again when they are redelivered.
     """
     provoked = _provoke(broken)
     await asyncio.gather(*(subscriber.break_stream() for subscriber in subscribers))
     for held in provoked:
-        held.let_expire()  # a client library would keep it over the break, and make its lease longer and longer
+        held.let_expire()  # a client library would keep it over the break, and extend its lease again and again
     await asyncio.gather(*(comes_within(AGAIN_S, trial.again) for trial in broken))
 
 
 def _provoke(trials: Sequence[Trial]) -> list[Delivery]:
-    """The held messages of these keys, to be redelivered now."""
+    """Return the held messages of these keys; their redelivery is due from now on."""
     provoked = [trial.provoke() for trial in trials]
     for trial, held in zip(trials, provoked, strict=True):
         if held is None:
@@ -215,12 +221,12 @@ def _provoke(trials: Sequence[Trial]) -> list[Delivery]:
 
 
 def _length(workload: Workload) -> int:
-    """How many messages a burst has: a first, a middle and a last one at the least."""
+    """Return the number of messages of a burst: at least a first, a middle and a last one."""
     return max(3, workload.burst_messages)
 
 
 def _places(length: int) -> list[int]:
-    """The places of a burst that are tried: all, or some from the first to the last."""
+    """Return the positions of a burst that are tested: all, or a selection from the first to the last."""
     count = min(length, PLACES_MAX)
     return [1 + step * (length - 1) // (count - 1) for step in range(count)]
 
@@ -237,9 +243,10 @@ def _steps(number: int, length: int) -> tuple[list[PlannedRedelivery], PlannedRe
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Two bursts on each key, with their redeliveries, counted.
+    """Return the traffic of a run: two bursts on each key, with their redeliveries.
 
-    The first is redelivered from each place on, the second from one. The second subscription gets all messages, and each last one again.
+    The first burst is redelivered from each position on, the second from one. The second subscription receives all messages, and the last
+    of each key `NACKS` more times.
     """
     length = _length(workload)
     steps = [
@@ -254,7 +261,7 @@ def traffic(workload: Workload) -> Traffic:
 
 
 def opportunities(workload: Workload) -> dict[str, int]:
-    """One for each place that has others behind it."""
+    """Return the opportunities of a run: one for each tested position with messages behind it."""
     each = workload.keys * (len(_places(_length(workload))) - 1)
     return {"opportunities_redelivery": each, "opportunities_redelivery_acked": each}
 

@@ -1,11 +1,11 @@
 """`region`: subscribers may connect to any region, and messages of a key that is published in one are received in order.
 
-The target has a second endpoint, its peer, in another region. Half of the keys but the last are published here and half there; each
-of these has one region. One subscription is read here and one there, so that every key is read at both ends.
+The target has a second endpoint, its peer, in another region. The keys but the last are divided: half are published here, half there, each
+in one region only. One subscription is read here and one there, so that every key is read in both regions.
 
-Between regions no order is guaranteed. The last key, `BOTH`, is published in both: its messages by turns here and there, each once the one
-before is confirmed. How far they are received out of that order is measured by RFC 4737 (`prober.ordering`) and never reported as a
-violation: the checker knows the region of each publish.
+Between regions no order is guaranteed. The last key, `BOTH`, is published in both: its messages alternate between here and there, each
+after the confirmation of the previous one. Their reordering is measured by RFC 4737 (`prober.ordering`) and never reported as a violation:
+the checker knows the region of each publish.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ PEER = "peer"
 """What the subscription is called that is read there."""
 BOTH: Final = "region-both"
 SETTLE_S: Final = 5.0
-"""How long to wait for what has not come yet of the key that is published in both regions."""
+"""Longest wait for outstanding messages of the key published in both regions, in seconds."""
 IDLE_S: Final = 600.0
 
 
 class _InBoth:
-    """The key that is published in both regions: what came of it, and in which order."""
+    """The key that is published in both regions: its deliveries and their order."""
 
     def __init__(self, contexts: tuple[ProbeContext, ProbeContext], workload: Workload) -> None:
         self._contexts, self._sizes = contexts, workload.sizes
@@ -40,7 +40,7 @@ class _InBoth:
         self._complete = asyncio.Event()
 
     def received(self, delivery: Delivery) -> None:
-        """Takes a delivery of the key on either subscription."""
+        """Take a delivery of the key on either subscription."""
         context = delivery.context
         self._order.observe(Delivered(context.now(), delivery.subscription, BOTH, "", context.epoch, delivery.seq, ""))
         self._received.add((delivery.subscription, delivery.seq))
@@ -48,7 +48,7 @@ class _InBoth:
             self._complete.set()
 
     async def publish(self) -> None:
-        """Publishes by turns, waits for the deliveries, and measures."""
+        """Publish in both regions by turns, wait for the deliveries, and record the measurements."""
         self._confirmed = sum([await self._contexts[seq % 2].publishing.settle(BOTH, [seq], self._sizes) for seq in self._seqs])
         await comes_within(SETTLE_S, self._complete)
         report = self._order.report()
@@ -59,7 +59,7 @@ class _InBoth:
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Publishes and reads at both endpoints at the same time."""
+    """Publish and read at both endpoints at the same time."""
     peer = await context.at_peer()
     keys = {f"region-{number}": (context, peer)[place % 2] for place, number in enumerate(workload.numbers[:-1])}
     in_both = _InBoth((context, peer), workload)
@@ -83,17 +83,17 @@ async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
 
 
 def _in_both(workload: Workload) -> int:
-    """How many messages the key that is published in both regions has: as many as any other, each published by itself."""
+    """Return the number of messages of the key published in both regions: as many as any other key, one per request."""
     return workload.bursts * workload.burst_messages
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Every message comes once on each of the two subscriptions; those of the key in both regions are requests of their own."""
+    """Return the traffic of a run: each message once on both subscriptions; the key in both regions has one message per request."""
     return Traffic((workload.keys - 1) * workload.bursts + _in_both(workload), workload.messages, 2 * workload.messages)
 
 
 def opportunities(workload: Workload) -> dict[str, int]:
-    """On each subscription one for each message behind the first of its key and region; and each message may be lost."""
+    """Return the opportunities of a run: per subscription and message behind the first of its key and region, and per message for loss."""
     return {"opportunities_order": 2 * (workload.messages - workload.keys - 1), "publishes_confirmed": workload.messages}
 
 

@@ -20,7 +20,7 @@ from prober.core.rules import Rules
 from prober.errors import BrokerUnavailable
 
 OURS: Final = {"managed-by": "ordering-keys-prober"}
-"""The label of everything that we create; nothing without it is ever deleted."""
+"""Label of all topics and subscriptions that the prober creates; resources without it are never deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,41 +51,41 @@ class Resources:
 
     @property
     def subscriptions(self) -> tuple[str, ...]:
-        """The full names of all, the first one first."""
+        """Full names of all subscriptions, in the order of the experiment."""
         return (self.subscription, *self.others.values())
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The full names of the topics that it makes."""
+        """Full names of the topics that the run creates."""
         made = () if self.foreign_topic else (self.topic,)
         return (*made, self.dead_letter_topic) if self.dead_letter_topic else made
 
     def named(self, name: str) -> str:
-        """The full name of the subscription that the experiment calls so; the first one has no name."""
+        """Return the full name of a subscription by the experiment's name for it; the first has no name."""
         return self.others[name] if name else self.subscription
 
 
 class Creation(NamedTuple):
-    """The request that created a subscription: its time on the monotonic clock, and how long its answer took, in seconds."""
+    """Request that created a subscription: its time on the monotonic clock, and the duration until its answer, in seconds."""
 
     asked_t: float
     took_s: float
 
 
 class Administered(Protocol):
-    """Gets the duration of an administration call in seconds, and whether it failed."""
+    """Callback for the duration of an administration call in seconds, and whether it failed."""
 
     def __call__(self, operation: AdminOperation, latency_s: float, *, failed: bool) -> None:
-        """A call ended."""
+        """Take the end of a call."""
 
 
 def nobody_times(operation: AdminOperation, latency_s: float, *, failed: bool) -> None:
-    """For calls that are not timed."""
+    """Ignore a call that is not timed."""
 
 
 @contextmanager
 def timed(operation: AdminOperation, administered: Administered) -> Iterator[None]:
-    """Tells how the call inside ended; what it raises is raised on."""
+    """Report the end of the call inside; re-raise its exceptions."""
     began_t = monotonic_s()
     try:
         yield

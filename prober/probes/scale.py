@@ -1,13 +1,13 @@
-"""`scale`: order holds while keys and subscribers become more and more; how many messages a second a consumer gets done at each step.
+"""`scale`: order holds while keys and subscribers increase; the throughput of a consumer is measured at each step.
 
 Each step publishes equally many messages, on more keys than the step before: on `keys` to the power of 0, 1/3, 2/3 and 1, which is 1, 10,
-100 and 1,000 by default. Subscribers join in equal parts before each step, while what was published before is still being delivered, so
-that the service has keys to hand over. A consumer handles one message of a key at a time, which takes `ack_after_s`, and any number of keys
-at once: only keys should bound how much it gets done.
+100 and 1,000 by default. A share of the subscribers joins at the start of each step, while its first messages are already being delivered,
+so that the service has keys to hand over. A consumer handles one message of a key at a time, which takes `ack_after_s`, and any number of
+keys at once: only the number of keys should bound its throughput.
 
 *Throughput* of a step is its messages over the time from its first publish to its last acknowledgement. *Parallelism* is the throughput of
-the second step over that of the first, for each of its keys: close to 1 where only keys bound it. In later steps a consumer takes so little
-time that the way to the service and the prober's own speed matter more. This measures and is never a violation.
+the second step over that of the first, per key of the second: close to 1 where only the keys bound it. In later steps the consumer takes so
+little time that the round trip to the service and the prober's own speed matter more. Throughput is measured and never a violation.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
 THROUGHPUT: Final = (Figure.SCALE_ONE_KEY, Figure.SCALE_FEW_KEYS, Figure.SCALE_MANY_KEYS, Figure.SCALE_ALL_KEYS)
-"""One for each step."""
+"""Throughput measurement of each step."""
 STEPS: Final = len(THROUGHPUT)
 SETTLE_S: Final = 30.0
-"""How long a step may take beyond the time that its consumer needs."""
+"""Longest duration of a step beyond the processing time of its consumer, in seconds."""
 REQUEST_MESSAGES_MAX: Final = 20
 PUBLISHING_MAX: Final = 50
-"""Keys that are published on at the same time."""
+"""Largest number of keys that are published on at the same time."""
 
 
 def keys_of(step: int, workload: Workload) -> int:
-    """How many keys a step has, counted from 0."""
+    """Return the number of keys of a step; steps count from 0."""
     return round(math.pow(workload.keys, step / (STEPS - 1)))
 
 
 def _counts(step: int, workload: Workload) -> list[int]:
-    """How many messages each key of a step gets: together always as many as all keys have in a burst."""
+    """Return the number of messages of each key of a step; their sum is that of one burst on all keys."""
     keys, messages = keys_of(step, workload), workload.keys * workload.burst_messages
     return [messages // keys + (place < messages % keys) for place in range(keys)]
 
 
 class _Consumer:
-    """Handles messages: of a key one after the other, of all keys at once."""
+    """Handles the messages of a key one after the other, and all keys concurrently."""
 
     def __init__(self, context: ProbeContext, takes_s: float) -> None:
         self._context, self._takes_s = context, takes_s
@@ -54,21 +54,21 @@ class _Consumer:
         self._nothing_left = asyncio.Event()
 
     def expect(self, messages: set[tuple[str, int]]) -> None:
-        """These are the messages of a step."""
+        """Set the messages of a step."""
         self._left = messages
         self._nothing_left.clear()
 
     def give_up(self, key: str, seqs: range) -> None:
-        """These were not confirmed, so the step does not wait for them."""
+        """Stop waiting for messages that were not confirmed."""
         for seq in seqs:
             self._done(key, seq)
 
     async def finish(self, limit_s: float) -> bool:
-        """Waits until everything of the step is acknowledged, at most so long; whether it is."""
+        """Wait until all messages of the step are acknowledged, at most `limit_s`. Return whether they are."""
         return await comes_within(limit_s, self._nothing_left)
 
     def decide(self, delivery: Delivery) -> None:
-        """Puts a message behind the others of its key."""
+        """Put a message behind the others of its key."""
         waiting = self._waiting.setdefault(delivery.key, deque())
         waiting.append(delivery)
         if len(waiting) == 1:
@@ -94,7 +94,7 @@ class _Consumer:
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Runs the steps; stops behind one that did not finish in time, whose rate is not known."""
+    """Run the steps; stop after a step that did not finish in time, whose rate is unknown."""
     consumer = _Consumer(context, workload.ack_after_s)
     joined, one_key = 0, 0.0
     for step, figure in enumerate(THROUGHPUT):
@@ -116,7 +116,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
 
 async def _publish(context: ProbeContext, consumer: _Consumer, step: int, workload: Workload) -> None:
-    """Publishes a step, on some keys at the same time, and each key twice as fast as it is consumed."""
+    """Publish a step, on some keys at the same time, and on each key at twice the rate of its consumer."""
     counts = {f"scale-{step}-{workload.part}-{place}": count for place, count in enumerate(_counts(step, workload)) if count}
     consumer.expect({(key, seq) for key, count in counts.items() for seq in range(1, count + 1)})
     free = asyncio.Semaphore(PUBLISHING_MAX)
@@ -137,12 +137,12 @@ def _requests(workload: Workload) -> int:
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Every message comes once; a key is published on in requests of twenty messages."""
+    """Return the traffic of a run: each message once; a request contains at most twenty messages of a key."""
     return Traffic(_requests(workload), workload.messages, workload.messages)
 
 
 def opportunities(workload: Workload) -> dict[str, int]:
-    """One for each message behind the first of its key, and each may be lost."""
+    """Return the opportunities of a run: per message behind the first of its key, and per message for loss."""
     firsts = sum(bool(count) for step in range(STEPS) for count in _counts(step, workload))
     return {"opportunities_order": workload.messages - firsts, "publishes_confirmed": workload.messages}
 

@@ -1,14 +1,14 @@
-"""`seek`: after a seek back, to a snapshot, or forward the messages of each key come in order, and all of them.
+"""`seek`: after a seek back, to a snapshot or forward, all messages of each key arrive, in order.
 
-Two bursts are published and acknowledged, a snapshot is made between them. Then, with everything else at rest,
+Two bursts are published and acknowledged, with a snapshot between them. Then, without other activity,
 
-    back        the subscription is sought to a time between the bursts: all of the second is redelivered.
-    snapshot    it is sought to the snapshot: the same.
-    forward     it is sought back and then forward behind both: nothing comes but what is published after that.
+    back        a seek goes to a time between the bursts: the whole second burst is redelivered.
+    snapshot    a seek goes to the snapshot: the same.
+    forward     seeks go back and then forward behind both: only messages published afterwards are delivered.
 
-A seek takes a while to settle, and until then the state is unknown. So the probe consumes nothing meanwhile, and no seek begins before the
-acknowledgements have provably been applied: then both deliveries and missing ones are verified. A delivery although it was sought past is
-counted (`sought_past_came`) and no finding.
+A seek takes a while to settle, and until then the state is unknown. So the probe consumes no messages meanwhile, and no seek starts before
+the acknowledgements have provably been applied: then both deliveries and missing messages are verified. A delivery of a message that a seek
+skipped is counted (`sought_past_came`) and is no finding.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from prober.probes.resources import OURS
 from prober.slo.indicators import Indicator
 
 COMES_S: Final = 20.0
-"""How long to wait for everything to come; if it does not, nothing more is sought, and the checker waits for it."""
+"""Longest wait for all messages, in seconds; if they do not arrive, the seeks end, and the checker waits for them."""
 GAP_S: Final = 1.0
-"""Between two bursts, so that a time lies between them by any clock of the service."""
+"""Pause between two bursts, in seconds, so that a time lies between them by any clock of the service."""
 MARGIN_S: Final = 0.2
 _NANOSECONDS: Final = 1e9
 
@@ -46,7 +46,7 @@ class Journal:
         self.last_ack_t = 0.0
 
     def decide(self, delivery: Delivery) -> None:
-        """Notes and acknowledges it."""
+        """Note and acknowledge a delivery."""
         place = delivery.key, delivery.seq
         if delivery.received.publish_time is not None:
             self.publish_times.setdefault(place, delivery.received.publish_time)
@@ -59,36 +59,36 @@ class Journal:
             self._came.set()
 
     async def all_come(self) -> bool:
-        """Waits for everything that is awaited; whether it came."""
+        """Wait for all awaited messages. Return whether they arrived."""
         self._came.clear()
         if self.awaited:
             await comes_within(COMES_S, self._came)
         return not self.awaited
 
     def times_of(self, places: set[tuple[str, int]]) -> list[float]:
-        """When the service says that it stored these, in seconds since 1970."""
+        """Return the publish times of messages as reported by the service, in seconds since 1970."""
         return [self.publish_times[place] / _NANOSECONDS for place in places if place in self.publish_times]
 
 
 class Consumption:
-    """The subscribers, who come and go together."""
+    """The subscribers of the run, which open and close together."""
 
     def __init__(self, context: ProbeContext, journal: Journal, subscribers: int) -> None:
         self._context, self._journal, self._number = context, journal, subscribers
         self._open: list[Subscriber] = []
 
     async def begin(self) -> None:
-        """Opens all."""
+        """Open all subscribers."""
         self._open = [await self._context.subscribe(self._journal.decide) for _ in range(self._number)]
 
     async def pause(self) -> None:
-        """Closes all, and waits until every acknowledgement has been applied."""
+        """Wait until every acknowledgement has been applied, then close all subscribers."""
         applied_t = self._journal.last_ack_t + self._context.resources.bounds.ack_lag_max_s + MARGIN_S
         await asyncio.sleep(max(0.0, applied_t - self._context.now()))
         await asyncio.gather(*(subscriber.close() for subscriber in self._open))
 
     async def seek(self, to: float | str, since_t: float | None = None) -> None:
-        """Seeks, and returns when that has settled.
+        """Seek, and wait until the seek has settled.
 
         `since_t`: messages published since then are provably redelivered.
         """
@@ -96,7 +96,7 @@ class Consumption:
         await asyncio.sleep(self._context.resources.seek_settles_s + MARGIN_S)
 
     async def ask(self, to: float | str, since_t: float | None = None) -> None:
-        """Seeks. From the request on everything is in doubt, until so long after the answer."""
+        """Seek without waiting. From the request until `seek_settles_s` after the answer, the state is unknown."""
         self._sought(None)
         subscription, admin = self._context.resources.subscription, self._context.admin
         await (admin.seek_to_snapshot(subscription, to) if isinstance(to, str) else admin.seek(subscription, to))
@@ -108,7 +108,7 @@ class Consumption:
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Publishes, and seeks back and forth, as long as everything comes."""
+    """Publish, and seek back and forth, as long as all messages arrive."""
     snapshot = f"{context.resources.subscription.replace('/subscriptions/', '/snapshots/')}-{context.epoch}"
     try:
         await _back_and_forth(context, workload, snapshot)
@@ -153,7 +153,7 @@ async def _back_and_forth(context: ProbeContext, workload: Workload, snapshot: s
 
 
 async def _publish(context: ProbeContext, journal: Journal, workload: Workload, number: int) -> set[tuple[str, int]]:
-    """Publishes one burst on each key; what that is."""
+    """Publish one burst on each key. Return its messages."""
     keys = [f"seek-{key}" for key in workload.numbers]
     seqs = range(number * workload.burst_messages + 1, (number + 1) * workload.burst_messages + 1)
     places = {(key, seq) for key in keys for seq in seqs}
@@ -163,12 +163,12 @@ async def _publish(context: ProbeContext, journal: Journal, workload: Workload, 
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Every message comes once, and those of the second burst twice more."""
+    """Return the traffic of a run: each message once, and those of the second burst twice more."""
     return Traffic(workload.keys * workload.bursts, workload.messages, workload.messages + _brought_back(workload))
 
 
 def opportunities(workload: Workload) -> dict[str, int]:
-    """One for each message that is brought back."""
+    """Return the opportunities of a run: one for each message that a seek restores."""
     return opportunities_of_order(workload) | {"opportunities_seek": _brought_back(workload)}
 
 

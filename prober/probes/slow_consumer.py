@@ -1,7 +1,7 @@
-"""A consumer that takes its time: it processes the messages of a key one after the other, and any number of keys at once.
+"""A slow consumer: it processes the messages of a key one after the other, and any number of keys at once.
 
-It extends the leases of messages that wait for their turn or are being processed: they do not end as long as their streams are open. So a
-slow consumer by itself causes no redelivery, and nothing that it does explains a late message of another key.
+It extends the leases of waiting and processed messages: they do not expire while their streams are open. So a slow consumer by itself
+causes no redelivery, and does not explain a late message of another key.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.experiment import Processing, Workload
 
 TAIL: Final = 1.5
-"""The exponent of the Pareto distribution of `HEAVY_TAILED`: its mean is three times the least time."""
+"""Exponent of the Pareto distribution of `HEAVY_TAILED`: its mean is three times its minimum."""
 LONGEST_S: Final = 15.0
 """What processing a message of `HEAVY_TAILED` takes at most: longer than a lease of ten seconds."""
 PROCESSING_S: Final = 20.0
-"""How long a slow consumer may go on after the last publish; what waits then is acknowledged at once."""
+"""Longest time that a slow consumer continues after the last publish, in seconds; then it acknowledges all waiting messages."""
 EXTENDED_AFTER: Final = 0.5
-"""After which share of its lease a message is extended."""
+"""Share of its lease after which a message is extended."""
 
 
 def processing_times(workload: Workload, slow_key: str, dice: Random) -> Callable[[str], float]:
-    """A function that says of a key how long its next message takes, in seconds."""
+    """Return a function from a key to the processing time of its next message, in seconds."""
     mean_s = workload.processing_s
     match workload.processing:
         case Processing.SLOW_KEY:
@@ -38,11 +38,11 @@ def processing_times(workload: Workload, slow_key: str, dice: Random) -> Callabl
 
 
 class SlowConsumer:
-    """Processes and acknowledges messages; see the head of this file. Belongs to the event loop.
+    """Processes and acknowledges messages; see the module. Belongs to the event loop.
 
-    processed     how many messages took some time and were acknowledged after it.
-    redelivered   how many deliveries were redeliveries.
-    oldest_s      how old the oldest message became until it was acknowledged, in seconds since it was to be sent.
+    processed    messages that took time to process and were acknowledged afterwards.
+    redelivered  deliveries that were redeliveries.
+    oldest_s     largest age of a message at its acknowledgement, in seconds since its intended send time.
     """
 
     def __init__(self, context: ProbeContext, takes_s: Callable[[str], float]) -> None:
@@ -55,22 +55,22 @@ class SlowConsumer:
 
     @property
     def backlog(self) -> int:
-        """How many messages were to be sent and are not acknowledged."""
+        """Number of messages that were to be sent and are not acknowledged."""
         return len(self._due_t)
 
     def expect(self, key: str, seqs: Iterable[int], due_t: float) -> None:
-        """These are to be sent at a time, and have to be processed."""
+        """Expect messages of a key that are to be sent at `due_t`."""
         self._due_t |= {(key, seq): due_t for seq in seqs}
         self._nothing_left.clear()
 
     def give_up(self, key: str, seqs: Iterable[int]) -> None:
-        """These were not confirmed, and are not waited for."""
+        """Stop waiting for messages that were not confirmed."""
         for seq in seqs:
             self._due_t.pop((key, seq), None)
         self._look()
 
     def take(self, delivery: Delivery) -> None:
-        """A message was received: it waits for its turn. One that waits already keeps its place."""
+        """Queue a received message behind the others of its key. A redelivery keeps the position of its message."""
         self.redelivered += delivery.again
         waiting = self._waiting.setdefault(delivery.key, {})
         idle = not waiting
@@ -80,7 +80,10 @@ class SlowConsumer:
         self._keep(delivery)
 
     async def finish(self, limit_s: float) -> int:
-        """Waits until everything is acknowledged, at most so long; then acknowledges what waits. Returns how many messages that were."""
+        """Wait until all messages are acknowledged, at most `limit_s`; then acknowledge the waiting ones.
+
+        Return the number of the latter.
+        """
         await comes_within(limit_s, self._nothing_left)
         left = [delivery for waiting in self._waiting.values() for delivery in waiting.values()]
         self._waiting = {}
@@ -114,7 +117,7 @@ class SlowConsumer:
             self._nothing_left.set()
 
     def _keep(self, delivery: Delivery) -> None:
-        """Extends a message again and again as long as it waits."""
+        """Extend the lease of a message repeatedly while it waits."""
         if self._waits(delivery):
             self._context.later(EXTENDED_AFTER * self._context.resources.ack_deadline_s, partial(self._extend, delivery))
 
