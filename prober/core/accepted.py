@@ -1,7 +1,7 @@
-"""Accepted deliveries of one key in one publishing region: the learned log, the state behind it, and the window that may change places.
+"""Accepted deliveries of one key in one publishing region: the learned log, the state after it, and the window of uncertain order.
 
-Behind a *certain moment* the order of sends is the same in every legal explanation. The window holds what was accepted since, in the order
-in which it is taken to have been sent; a better explanation may give it another one.
+Up to a *certain moment* the order of sends is the same in every legal explanation. The window contains the deliveries accepted since
+then, in their assumed order of sends; a better explanation may reorder them.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ if TYPE_CHECKING:
     from prober.core.key import KeyChecker
 
 WINDOW_MAX: Final = 4096
-"""Deliveries whose order may change; beyond that the order of the older half is taken as it is."""
+"""Largest number of deliveries in the window; beyond that the current order of the older half becomes final."""
 COMMIT_AT: Final = 16
-"""How many more deliveries there have to be before the certain moment is looked for again."""
+"""Number of further deliveries after which the checker looks for a later certain moment."""
 EPOCHS_KEPT: Final = 65
 ELSEWHERE_KEPT: Final = 256
-"""Records without a position that are remembered."""
+"""Number of records without a position that are remembered."""
 
 NOTHING: Final[frozenset[tuple[int, Kind]]] = frozenset()
 KEPT: Final = ACKED | REMOVED | ACK_CONFIRMED | UNPLACED | SHARED | STAYED
-"""The flags of a record that do not depend on its position."""
+"""Flags of a record that do not depend on its position."""
 
 
 class AcceptedDeliveries:
-    """See the head of this file.
+    """Accepted deliveries of a key in a region; see the module docstring.
 
     log         positions of the region.
-    settled, now    the state at the last certain moment, and after all that was accepted: one object where the window is empty.
-    window      what was accepted since, in the order in which it is taken to have been sent.
-    waiting     what came and is not accepted yet.
-    opportunities   counts how often a violation of each guarantee could have been observed.
-    highest     the highest sequence number of a primary that was learned, by epoch; `latest_invoked_t`: the last invocation of all.
-    has_one_order   whether each of the window was sent before the next one in every legal order.
-    elsewhere   records that were first sent before everything that is remembered: they have no position.
+    settled, now    the state at the last certain moment, and after all accepted deliveries: one object if the window is empty.
+    window      deliveries accepted since the certain moment, in their assumed order of sends.
+    waiting     deliveries that were received and are not accepted yet.
+    opportunities   counts the situations in which a violation of each guarantee could have been observed.
+    highest     the highest learned sequence number of a primary record, by epoch; `latest_invoked_t`: the last invocation of all.
+    has_one_order   whether each delivery of the window was sent before the next one in every legal order.
+    elsewhere   records that were first sent before all remembered deliveries: they have no position.
     """
 
     __slots__ = (
@@ -79,7 +79,7 @@ class AcceptedDeliveries:
     opportunities: Opportunities
 
     def __init__(self, key: KeyChecker, region: str, report: Callable[[Delivery, Problem], None]) -> None:
-        """`report` files what is not simply legal about a delivery."""
+        """Create an empty log; `report` files a problem of a delivery."""
         self._key = key
         self._report = report
         self.region = region
@@ -101,12 +101,12 @@ class AcceptedDeliveries:
 
     @property
     def final(self) -> int:
-        """The positions up to this one keep their places, but for the order inside their groups."""
+        """The last position whose place is final, except for the order inside its group."""
         return self.log.final
 
     @property
     def final_t(self) -> float:
-        """When the places of all positions so far are final, if nothing is on hold; infinite if they are."""
+        """The time when the places of all positions so far are final, if no delivery is on hold; infinite if they already are."""
         rules = self._key.rules
         if self.waiting or not self.window:
             return inf
@@ -114,17 +114,17 @@ class AcceptedDeliveries:
 
     @property
     def idle(self) -> IdleLane:
-        """The numbers that are kept while nothing is pending."""
+        """The numbers that are kept while the key has no pending message."""
         return IdleLane(self.region, self.log.frontier, self.latest_invoked_t, tuple(self.highest.items()))
 
     def resume(self, idle: IdleLane) -> None:
-        """Goes on behind what was forgotten while the key rested."""
+        """Continue after the positions that were forgotten while the key was idle."""
         self.log.floor = self.log.final = self.log.frontier = idle.frontier
         self.latest_invoked_t = idle.latest_invoked_t
         self.highest = dict(idle.highest)
 
     def position_of(self, one: Delivery) -> int:
-        """The position of the record of a delivery, 0 if it is new."""
+        """Return the position of the record of a delivery, 0 if the record is new."""
         older = one.older
         while older is not None:
             if older.region == self.region and older.position and older.stamp == one.stamp and self.log.holds(older.position):
@@ -133,14 +133,14 @@ class AcceptedDeliveries:
         return 0 if one.first else self.log.find(one.token, one.stamp)
 
     def _remember(self, one: Delivery, known: int) -> None:
-        """The log states of a redelivery what is forgotten elsewhere: answers, and its publish, before which it was not sent (3)."""
+        """Restore the answers and the publish time of a redelivered record from the log, if they are not remembered elsewhere (3)."""
         if one.older is None:
             one.answered_before_t = self.log.answered_t(known)
         if one.publication is None:
             one.earliest_t = min(one.t, max(one.earliest_t, self.log.invoked_t(known) - self._key.rules.clock_error_s))
 
     def _may_stand_elsewhere(self, one: Delivery, known: int) -> bool:
-        """10: whether its record may have been sent before it was seen first, and so stand elsewhere in the log."""
+        """10: whether the record may have been sent before its first observed delivery, and so have another place in the log."""
         if not known and (one.token, one.stamp) in self.elsewhere:
             return True
         subscription, publication = self._key.subscription, one.publication
@@ -158,18 +158,18 @@ class AcceptedDeliveries:
         return late and len(subscription.losses) > 0 and subscription.may_have_lost_one(one.invoked_t, one)
 
     def _is_next(self, one: Delivery) -> bool:
-        """Whether it is the primary behind the last one that was learned, of one epoch: L3."""
+        """L3: whether a delivery is the primary record that follows the last learned one in the same epoch."""
         log, last = self.log, self.log.frontier
         placed = log.flags_at(last) & (PRIMARY | UNPLACED) == PRIMARY
         return placed and one.primary and log.epoch(last) == one.epoch and log.seq(last) == one.seq - 1
 
     def is_blurred(self, one: Delivery) -> bool:
-        """Whether something whose place is not known may have been sent before a delivery, or after it."""
+        """Whether deliveries of unknown place may have been sent before or after this one."""
         sent_t = one.earliest_t - self._key.rules.clock_error_s
         return sent_t <= self.blurred_until_t and one.session is not self.blurred_by
 
     def _bound(self, one: Delivery) -> int:
-        """10: see `Delivery.bound`; only if nothing of an unknown place may have been sent after it."""
+        """10: return `Delivery.bound`; 0 if a delivery of unknown place may have been sent after this one."""
         log, position = self.log, one.position
         certain = log.flagged(position, PRIMARY) and not log.flagged(position, SHARED) and not self.is_blurred(one)
         invoked_t = log.invoked_t(position)
@@ -178,7 +178,7 @@ class AcceptedDeliveries:
         return stands_below(log, position - 1, one.epoch, one.seq, invoked_t)
 
     def take(self, one: Delivery, known: int) -> None:
-        """A delivery was sent."""
+        """Accept a delivery as the next send."""
         before, window, subscription = self.now.before, self.window, self._key.subscription
         if window and self.has_one_order and one.session is not window[-1].session:
             self.has_one_order = surely_before(self._key.rules, window[-1], one)
@@ -230,7 +230,7 @@ class AcceptedDeliveries:
         return position
 
     def _note_past(self, one: Delivery) -> None:
-        """It may have been acknowledged while it was on hold, or passed over while a control operation settled; a later one was not."""
+        """Note an acknowledgement while the delivery was on hold, and whether every control operation had settled before its send."""
         if one.acked_t < inf:
             self.log.answer(one.position, ACKED, max(self.log.answered_t(one.position), one.acked_t))
         if self._key.subscription.graces:
@@ -240,9 +240,9 @@ class AcceptedDeliveries:
                 self.log.unmark(STAYED, one.position)
 
     def _join(self, one: Delivery, position: int) -> None:
-        """Marks positions before that of a delivery that may stand behind it in another legal order of sends.
+        """Join the position of a delivery with earlier positions that may follow it in another legal order of sends.
 
-        Any delivery of a record may have been the first one.
+        Any delivery of a record may have been its first one.
         """
         if position <= self.log.final + 1:
             return
@@ -258,7 +258,7 @@ class AcceptedDeliveries:
             self.log.join(lowest, position)
 
     def _note_highest(self, one: Delivery) -> None:
-        """A primary was learned."""
+        """Update the highest learned number of the epoch of a primary record."""
         highest = self.highest
         if one.seq > highest.get(one.epoch, 0):
             highest[one.epoch] = one.seq
@@ -288,7 +288,7 @@ class AcceptedDeliveries:
         self._commit_at = len(self.window) + max(COMMIT_AT, len(self.window) // 4)
 
     def _settle(self, count: int) -> None:
-        """The order of the first of the window is certain."""
+        """Make the order of the first `count` deliveries of the window final."""
         certain = self.window[:count]
         del self.window[:count]
         self.log.final = max(self.log.final, *(one.position for one in certain))
@@ -304,7 +304,7 @@ class AcceptedDeliveries:
             self._effort = Effort(self._key.counts)
 
     def _give_up_order(self, count: int) -> int:
-        """The window is full: the order of its older half is taken as it is, and may explain what was sent by then."""
+        """Make the order of the older half of a full window final: it may explain what was sent by then."""
         gone = self.window[:count]
         self._blur(gone)
         sessions = {one.session.name for one in self.window}
@@ -322,7 +322,7 @@ class AcceptedDeliveries:
         return count
 
     def _state_behind(self, count: int) -> tuple[State, int]:
-        """The state behind the first of the window, so many, and the last position that was learned by then."""
+        """Return the state after the first `count` deliveries of the window, and the last position learned by then."""
         if not count:
             return self.settled, self.log.final
         state, frontier = self.settled.copy(), self.log.final
@@ -332,7 +332,7 @@ class AcceptedDeliveries:
         return state, frontier
 
     def _adopt(self, search: Search, steps: tuple[Step, ...], kept: int = 0) -> None:
-        """Takes an explanation for what happened since the first of the window, so many."""
+        """Replace the window after its first `kept` deliveries by the steps of an explanation."""
         self._flags = {self.log.record(at): self.log.state(at) for at in self.log.between(search.frontier, self.log.frontier + 1)}
         self.log.truncate(search.frontier)
         window = set(map(id, self.window))
@@ -361,7 +361,7 @@ class AcceptedDeliveries:
         self._flags = None
 
     def _note_elsewhere(self, one: Delivery) -> None:
-        """A delivery was sent before everything that is remembered; a new record has no position then."""
+        """Note a delivery that was sent before all remembered ones; a new record gets no position then."""
         if one.position or (one.token, one.stamp) in self.elsewhere:
             return
         self.elsewhere[one.token, one.stamp] = None
@@ -370,7 +370,7 @@ class AcceptedDeliveries:
         self._key.group.lose_order(self._key, self)
 
     def _blur(self, deliveries: list[Delivery]) -> None:
-        """Something else may have been sent among these, or before: what that does to the state is not known any more."""
+        """Mark the state as uncertain: unknown deliveries may have been sent before or among these."""
         if not deliveries:
             return
         sessions = {one.session for one in deliveries}
@@ -379,7 +379,7 @@ class AcceptedDeliveries:
         self.blurred_until_t = max(self.blurred_until_t, *(one.t for one in deliveries))
 
     def reset(self, *since: Delivery) -> None:
-        """Nothing is known about the last send and the holds."""
+        """Forget the last send and the holds."""
         if self.window:
             self._key.group.lose_order(self._key, self)
         before = self.now.before
@@ -396,5 +396,5 @@ class AcceptedDeliveries:
                 self._report(one, problem)
 
     def is_reported(self, one: Delivery, kind: Kind) -> bool:
-        """Whether a finding of a kind was filed about a delivery."""
+        """Return whether a finding of a kind was filed about a delivery."""
         return (one.number, kind) in self._reported

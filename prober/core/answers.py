@@ -1,4 +1,4 @@
-"""Answers of clients: acknowledgements, nacks and leases, and which deliveries they may mean (docs/model.md, 7.4)."""
+"""Answers of clients (acknowledgements, nacks, lease changes) and the deliveries that they may refer to (docs/model.md, 7.4)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from prober.core.key import KeyChecker
 
 UNSEEN_KEPT: Final = 1024
-"""Messages that left the subscription before anything was known of them; beyond that the oldest are forgotten."""
+"""Number of messages that left the subscription before their first observed delivery; beyond that the oldest are forgotten."""
 LIVE_KEPT: Final = 256, 2048
-"""Deliveries that are remembered as long as answers to them may come, twice the window between these; the oldest are forgotten first."""
+"""Bounds of the number of deliveries remembered for answers: twice the window within these; the oldest are forgotten first."""
 
 
 def acked(key: KeyChecker, event: Acked) -> None:
-    """An acknowledgement is sent."""
+    """Note that the client sends an acknowledgement."""
     t = key.last_t = event.t
     token = hash(event.message_id)
     newest = key.live.get(token)
@@ -53,7 +53,7 @@ def _ack(key: KeyChecker, one: Delivery, t: float) -> None:
 
 
 def _note_repeated(key: KeyChecker, newest: Delivery | None, t: float) -> None:
-    """7.4: a repeated answer, or one to another copy under its message id, counts for what was delivered since the first."""
+    """7.4: apply a repeated answer, or an answer to another copy of the message id, to the deliveries since the first answer."""
     for one in deliveries_of(newest):
         if one.answered_before_t < counts_from(key.rules, one):
             one.answered_before_t = t
@@ -67,7 +67,7 @@ def _mark(key: KeyChecker, message_id: str, flag: int, t: float) -> None:
 
 
 def nacked(key: KeyChecker, event: Nacked | LeaseModified) -> None:
-    """A negative acknowledgement is sent."""
+    """Note that the client sends a negative acknowledgement."""
     key.last_t = event.t
     for one in answered_by(key.live.get(hash(event.message_id)), event.session):
         opportunities.answered(key, one, event.t)
@@ -76,7 +76,7 @@ def nacked(key: KeyChecker, event: Nacked | LeaseModified) -> None:
 
 
 def lease_modified(key: KeyChecker, event: LeaseModified) -> None:
-    """The lease of a delivery is changed."""
+    """Note that the client changes the lease of a delivery; a lease of 0 s is a nack."""
     if event.seconds <= 0:
         nacked(key, event)
         return
@@ -91,7 +91,7 @@ def lease_modified(key: KeyChecker, event: LeaseModified) -> None:
 
 
 def ack_confirmed(key: KeyChecker, event: AckConfirmed, number: int) -> None:
-    """An acknowledgement was confirmed."""
+    """Note that the service confirmed an acknowledgement."""
     if key.rules.exactly_once and event.t > key.collector.grace_until_t:
         key.counts.opportunities_confirmed += key.subscription.opportunities.certain(key.rules, event.t)
         integrity.note_confirmation(key, event, number)
@@ -99,7 +99,7 @@ def ack_confirmed(key: KeyChecker, event: AckConfirmed, number: int) -> None:
 
 
 def dead_lettered(key: KeyChecker, event: DeadLettered) -> None:
-    """A message left the subscription."""
+    """Note that a message left the subscription for the dead-letter topic."""
     token = hash(event.message_id)
     seen = False
     for lane in key.lanes.values():
@@ -121,7 +121,7 @@ def dead_lettered(key: KeyChecker, event: DeadLettered) -> None:
 
 
 def forget(key: KeyChecker, t: float) -> None:
-    """Forgets deliveries to which no answer of any consequence can come any more."""
+    """Forget deliveries that no later answer can affect."""
     rules = key.rules
     until_t = t - rules.ack_settled_s - hold_s(rules)
     kept = {token: one for token, one in key.live.items() if not _is_over(one, until_t)}

@@ -1,6 +1,7 @@
 """The cost of an explanation: the order of blame (docs/model.md, section 14).
 
-The best explanation has the fewest breaches; among these it breaks the weakest guarantee; among these it needs the fewest assumptions.
+The best explanation has the fewest breaches. Among explanations with equally few it breaks the weakest guarantee, and among these it
+needs the fewest assumptions.
 """
 
 from __future__ import annotations
@@ -24,34 +25,34 @@ STRENGTH: Final[Mapping[Kind, int]] = MappingProxyType(
         Kind.ORDER_GAP: 13,
     }
 )
-"""How strong a guarantee is, the weakest first: N1, G2, G3 and G4, G1."""
+"""The strength of each guarantee, the weakest first: N1, G2, G3 and G4, G1."""
 
 UNPLACED: Final = 1
-"""The cost of taking a delivery for one that was sent before everything that is remembered."""
+"""The cost of the assumption that a delivery was sent before all remembered ones."""
 
 
 ASSUMPTION: Final = 10_000
-"""The cost of an event that was not observed: more than any number of deliveries that are not placed."""
+"""The cost of an unobserved event: higher than that of any number of unplaced deliveries."""
 
 
 class Cost(NamedTuple):
-    """Costs compare from left to right."""
+    """The cost of sends; costs compare from left to right."""
 
     breaches: int = 0
     strength: int = 0
     assumptions: int = 0
 
     def __add__(self, other: Cost) -> Cost:  # type: ignore[override]
-        """Both together."""
+        """Return the sum of both costs."""
         return Cost(self.breaches + other.breaches, self.strength + other.strength, self.assumptions + other.assumptions)
 
     def __sub__(self, other: Cost) -> Cost:
-        """The difference."""
+        """Return the difference of both costs."""
         return Cost(self.breaches - other.breaches, self.strength - other.strength, self.assumptions - other.assumptions)
 
 
 def cost_of(problems: Iterable[Problem], *, placed: bool) -> Cost:
-    """The cost of a send."""
+    """Return the cost of a send with these problems; not `placed`: it was sent before all remembered deliveries."""
     breaches = strength = 0
     assumptions = 0 if placed else UNPLACED
     for problem in problems:

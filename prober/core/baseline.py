@@ -1,4 +1,4 @@
-"""An adopted start: what may be older than a subscription (docs/model.md, section 10)."""
+"""An adopted start: messages that may be older than the subscription (docs/model.md, section 10)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
 
 def adopt(key: KeyChecker, one: Delivery) -> None:
-    """The subscription may be younger than what was published before the first message that it delivers.
+    """Adopt the first delivery as the baseline: earlier publications may be older than the subscription.
 
-    That one may be a copy that the service stored later under the same id. The subscription existed when a session of it was open.
+    The first delivery may be a copy that the service stored later under the same id. The subscription existed when one of its sessions was
+    open.
     """
     key.adopts = False
     publication, eps = one.publication, key.rules.clock_error_s
@@ -31,7 +32,7 @@ def adopt(key: KeyChecker, one: Delivery) -> None:
 
 
 def may_predate(key: KeyChecker, publication: Publication) -> bool:
-    """Whether a publication may be older than the subscription; what stands behind its first message is not (L3)."""
+    """Return whether a publication may be older than the subscription; publications after the first delivered message are not (L3)."""
     first = key.baseline
     behind = first is not None and first.primary and publication.epoch.name == first.epoch and publication.seq > first.seq
     return publication.invoked_t <= key.baseline_t and not behind

@@ -1,4 +1,4 @@
-"""From which moment on the order of sends is certain: what was sent before it cannot have been sent after anything else (section 3)."""
+"""Certain moments: times from which on the order of all earlier sends is definite (docs/model.md, section 3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from prober.core.rules import Rules
 
 
 def is_one_order(rules: Rules, window: Sequence[Delivery]) -> bool:
-    """Whether each delivery of a window was sent before the next one in every legal order."""
+    """Return whether each delivery of a window was sent before the next one in every legal order."""
     return all(surely_before(rules, one, other) for one, other in pairwise(window))
 
 
@@ -21,8 +21,8 @@ def certain_count(rules: Rules, window: Sequence[Delivery], waiting: Sequence[De
 
     They were provably sent before the rest of the window, before the waiting deliveries, and before all later arrivals.
 
-    window      in the order in which they are taken to have been sent.
-    horizon_t   later arrivals were sent after it.
+    window      deliveries in their assumed order of sends.
+    horizon_t   a time before the send of every later arrival.
     """
     ahead = list(takewhile(lambda one: one.t < horizon_t, window))
     received = list(accumulate(ahead, Latest.with_one, initial=Latest()))
@@ -37,14 +37,14 @@ def certain_count(rules: Rules, window: Sequence[Delivery], waiting: Sequence[De
 
 
 class Latest(NamedTuple):
-    """When the last of several deliveries was received, its session, and the same of the other sessions."""
+    """The time and session of the last received of several deliveries, and the time of the last one on the other sessions."""
 
     t: float = -inf
     session: str = ""
     other_t: float = -inf
 
     def with_one(self, one: Delivery) -> Latest:
-        """With one delivery more."""
+        """Return the value with a further delivery."""
         name = one.session.name
         if name == self.session:
             return Latest(max(self.t, one.t), name, self.other_t)
@@ -54,14 +54,14 @@ class Latest(NamedTuple):
 
 
 class Earliest(NamedTuple):
-    """The earliest that any of several deliveries can have been sent, its session, and the same of the other sessions."""
+    """The earliest possible send of several deliveries, its session, and the earliest possible send on the other sessions."""
 
     t: float = inf
     session: str = ""
     other_t: float = inf
 
     def with_one(self, one: Delivery) -> Earliest:
-        """With one delivery more."""
+        """Return the value with a further delivery."""
         name, sent_t = one.session.name, one.earliest_t
         if name == self.session:
             return Earliest(min(self.t, sent_t), name, self.other_t)
@@ -71,7 +71,7 @@ class Earliest(NamedTuple):
 
 
 def _are_apart(rules: Rules, received: Latest, sent: Earliest) -> bool:
-    """Whether the deliveries of all sessions were received before any of another session was sent."""
+    """Return whether the deliveries of each session were received before any delivery of another session was sent."""
     eps = rules.clock_error_s
     if received.session == sent.session:
         return received.t + eps < sent.other_t and received.other_t + eps < sent.t
@@ -79,11 +79,11 @@ def _are_apart(rules: Rules, received: Latest, sent: Earliest) -> bool:
 
 
 def _is_last(rules: Rules, window: Sequence[Delivery], index: int, received: Sequence[Latest]) -> bool:
-    """Whether a delivery was provably sent after all deliveries before it.
+    """Return whether a delivery was provably sent after all deliveries before it.
 
-    Only then is the state behind it the same in every legal order.
+    Only then is the state after it the same in every legal order.
 
-    received    at index n: of the first n deliveries.
+    received    at index n: the latest receipts of the first n deliveries.
     """
     one = window[index]
     for before in range(index - 1, -1, -1):

@@ -1,6 +1,6 @@
-"""How long the service could deliver pending messages: the clocks of docs/model.md, 8.2 and 8.3.
+"""Clocks: for how long the service could deliver pending messages (docs/model.md, 8.2 and 8.3).
 
-A clock adds up the time in which nothing may have been in the way. Whatever may have been counts as having been.
+A clock adds up the time without a possible obstacle. A possible obstacle counts as a real one.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from prober.core.subscription import Subscription
 
 LEFT: Final = 0.25
-"""The share of a deadline that has to be left when what a broken stream took with it is leased no more."""
+"""The share of a deadline that has to be left when the leases on a broken stream are over."""
 BACKED_OFF_KEPT: Final = 1024
-"""Deliveries of a key after which the retry policy may let the service wait; until the oldest beyond that are over, anything may wait."""
+"""Number of deliveries of a key that may start a retry backoff; beyond that any message may wait until the oldest are over."""
 LEASE_MAX_S: Final = 600.0
-"""The longest lease that a client can set at once: the longest acknowledgement deadline of Pub/Sub."""
+"""The longest lease that a client can set at once, in seconds: the longest acknowledgement deadline of Pub/Sub."""
 BREAKS_KEPT: Final = 32
-"""Ends of streams that are looked at one by one; of more only the last."""
+"""Number of ends of streams that are checked individually; of more only the last."""
 
 
 class Wait(NamedTuple):
     """A pending delivery.
 
-    since_t     from when on it is.
+    since_t     since when it has been pending.
     seconds     its deadline.
-    sent_t      the service had it since then, so it may have gone into a stream that broke after that.
-    counts      whether the retry policy may let it wait behind a delivery.
+    sent_t      since when the service had the message, so it may have been sent on a stream that broke later.
+    counts      whether the retry policy may delay it after a delivery.
     """
 
     since_t: float
@@ -45,7 +45,7 @@ class Wait(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """`passed_t`: when the deadline passed, infinite if it has not; `left_s`: it does not within so many seconds from now on."""
+    """The result of a clock: `passed_t`: when the deadline passed, or infinite; `left_s`: seconds before which it cannot pass."""
 
     passed_t: float
     left_s: float
@@ -54,10 +54,10 @@ class Verdict(NamedTuple):
 class Clocks:
     """The clocks of all keys of one subscription.
 
-    active      the keys by when anything of them was sent last, the latest last.
-    leased_s    the longest that anything was leased at once.
-    flows       the flow control of streams that have any.
-    latest      the key of which anything was sent last.
+    active      the keys in the order of their last send, the latest last.
+    leased_s    the longest lease set at once.
+    flows       the flow control of the streams that have it.
+    latest      the key of the last send.
     """
 
     __slots__ = ("_subscription", "active", "flows", "latest", "leased_s")
@@ -72,7 +72,7 @@ class Clocks:
     # --- what happens --------------------------------------------------------------------------------------------------------
 
     def delivered(self, one: Delivery, largest: int) -> None:
-        """Something was delivered on a stream with flow control; `largest`: the size of the largest message of its key."""
+        """Note a delivery on a stream with flow control; `largest`: the size of the largest message of its key, in bytes."""
         session, publication = one.session, one.publication
         flow = self.flows.get(session)
         if flow is None:
@@ -81,41 +81,41 @@ class Clocks:
         flow.delivered(one.record, one, largest if publication is None or not publication.size else publication.size)
 
     def answered(self, one: Delivery, t: float) -> None:
-        """A delivery was acknowledged or refused."""
+        """Note that a delivery was acknowledged or nacked."""
         flow = self.flows.get(one.session)
         if flow is not None:
             flow.answered(one.record, t)
 
     def extended(self, holds: Holds, session: Session, token: int, t: float, until_t: float) -> None:
-        """The lease of something that was acknowledged is extended, so that it may count as outstanding."""
+        """Note that the lease of an acknowledged message was extended, so that it may count as outstanding."""
         self.touch(holds, until_t - t)
         flow = self.flows.get(session)
         if flow is not None:
             flow.extended(token, t, until_t)
 
     def touch(self, holds: Holds, leased_s: float = 0.0) -> None:
-        """Something of a key was sent, or leased for so many seconds."""
+        """Note that a message of a key was sent, or leased for `leased_s` seconds."""
         self.leased_s = max(self.leased_s, leased_s)
         self.latest = holds
         self.active.pop(holds, None)
         self.active[holds] = None
 
     def forget(self, holds: Holds) -> None:
-        """A key rests: it is in the way of nothing."""
+        """Forget an idle key: it delays no other key."""
         self.active.pop(holds, None)
         if self.latest is holds:
             self.latest = None
 
     @property
     def longest_s(self) -> float:
-        """For how long after something of a key was sent the key may be in the way of others."""
+        """The longest time, in seconds, for which a key may delay others after a send."""
         rules = self._subscription.rules
         return self.leased_s + rules.retry_backoff_max_s + rules.ack_settled_s + rules.clock_error_s
 
     # --- clocks --------------------------------------------------------------------------------------------------------------
 
     def decide(self, key: KeyClock, wait: Wait, now: float, *, firm: bool) -> Verdict:
-        """Whether the service could deliver for longer than the deadline; `firm`: not counting while other keys may be in the way."""
+        """Decide whether the service could deliver for longer than the deadline; `firm`: without times when other keys may delay it."""
         seconds = wait.seconds + self._subscription.rules.clock_error_s
         if now - wait.since_t <= seconds:
             return Verdict(inf, wait.since_t + seconds - now)
@@ -131,9 +131,11 @@ class Clocks:
         return Verdict(inf, max(seconds - length(free, wait.since_t), 0.0))
 
     def _again_t(self, key: KeyClock, wait: Wait, seconds: float, free: Spans, breaks: list[float]) -> float:
-        """A broken stream excuses for one lease: of what was sent one delivery may have been lost, not all of them.
+        """Return the time until which a broken stream excuses a missing delivery.
 
-        So does a lost pull or push request, for what the retry policy adds to that.
+        A broken stream excuses for one lease: it can have lost one delivery of the message, not all of them. A lost pull or push request
+        also
+        excuses for the backoff of the retry policy.
         """
         rules = self._subscription.rules
         leased_s = rules.ack_deadline_s + rules.retry_backoff_max_s
@@ -147,7 +149,7 @@ class Clocks:
         return max(*times, min(lost_t, reaches(free, wait.since_t, seconds + leased_s)), LONG_AGO)
 
     def _may_have_lost_answer(self, since_t: float) -> bool:
-        """Whether a pull was lost, or may turn out to be; a push request may be lost on its way to the endpoint at any time."""
+        """Return whether a pull was lost, or may still prove lost; a push request may be lost on its way to the endpoint at any time."""
         subscription = self._subscription
         lost = (one for one in subscription.ended if one.lost and one.closed_t >= since_t - subscription.rules.clock_error_s)
         return subscription.rules.mode is Mode.PUSH or subscription.loss_may_show(inf) or any(lost)
@@ -156,13 +158,13 @@ class Clocks:
         return reaches(free, max(t, since_t), seconds * LEFT)
 
     def excused_until(self) -> float:
-        """Until when no event makes a message pending: a control operation had not settled, or the record has a hole."""
+        """Return the time until which no event makes a message pending: a control operation settles, or the record has a hole."""
         return max((stop for _, stop in self._graces()), default=LONG_AGO)
 
     def pending_since(self, invoked_t: float) -> float:
-        """Since when what was published then has to come, but for its confirmation; infinite if it need not.
+        """Return since when a message published at `invoked_t` is pending, apart from its confirmation; infinite if it is not.
 
-        A control operation or a hole may have hidden it. A seek back restores it when that has settled.
+        A control operation or a hole may have hidden the message. A seek back restores it when the seek has settled.
         """
         graces = self._subscription.graces
         for grace, (_, end_t) in zip(reversed(graces), reversed(self._graces()), strict=True) if graces else ():
@@ -176,7 +178,7 @@ class Clocks:
     # --- when the service could deliver --------------------------------------------------------------------------------------
 
     def _free(self, key: KeyClock, wait: Wait, stop: float, *, firm: bool) -> Spans:
-        """When nothing may have been in the way of what waits."""
+        """Return the time spans in which nothing can have delayed the pending message."""
         taken = (span for _, spans in self._obstacles(key, wait, stop) for span in spans)
         free = minus(union(self._there_since(wait.since_t, stop)), taken)
         return self._without_others(key, free) if firm else free
@@ -185,7 +187,7 @@ class Clocks:
         return ((max(start, since_t), min(end, stop)) for start, end in self._there(stop))
 
     def _obstacles(self, key: KeyClock, wait: Wait, stop: float) -> Iterator[tuple[str, Iterable[tuple[float, float]]]]:
-        """Each thing that may be in the way of what waits, and when that may have been."""
+        """Yield each possible obstacle to the pending message, with its time spans."""
         yield "a seek, purge, filter change or hole in the record", [*self._graces(), *self._leased_unseen(key)]
         yield "a lost session", self._unsteady(stop)
         yield "deliveries from before the record", [(LONG_AGO, key.unknown_until_t)]
@@ -198,7 +200,7 @@ class Clocks:
         yield "a lease that was extended after a delivery elsewhere", key.holds.extended()
 
     def reasons(self, key: KeyClock, wait: Wait, stop: float) -> Iterator[str]:
-        """The facts that rule out that something was in the way until a time: for how long it may have been."""
+        """Yield a sentence for each possible obstacle until a time: for how long it may have delayed the message."""
         period = [(wait.since_t, stop)]
         absent = "a missing stream or used up flow control" if self._subscription.streaming else "a missing session"
         yield _not_delayed(wait, stop, absent, minus(period, self._there_since(wait.since_t, stop)))
@@ -208,7 +210,7 @@ class Clocks:
         yield _not_delayed(wait, stop, "outstanding messages of other keys", minus(free, self._without_others(key, free)))
 
     def _there(self, stop: float) -> Iterator[tuple[float, float]]:
-        """When a subscriber was ready to receive."""
+        """Yield the time spans in which a subscriber was ready to receive."""
         subscription = self._subscription
         if subscription.rules.mode is Mode.PUSH:
             yield subscription.first_seen_t, inf
@@ -220,18 +222,18 @@ class Clocks:
                 yield session.opened_t, min(session.answered_t, session.closed_t)
 
     def _may_be_answered_unseen(self, session: Session) -> bool:
-        """Whether the answer of a pull may be in a hole of the record."""
+        """Return whether the answer of a pull may be in a hole of the record."""
         pending = min(session.answered_t, session.closed_t) == inf
         return pending and any(hole.is_hole and session.opened_t <= hole.until_t for hole in self._subscription.graces)
 
     def _room(self, session: Session, stop: float) -> Spans:
-        """When a stream was open and its flow control was not used up."""
+        """Return the time spans in which a stream was open and its flow control was not used up."""
         flow = self.flows.get(session)
         opened = [(session.opened_t, self._dead_t(session))]
         return opened if flow is None else minus(opened, flow.full(stop))
 
     def _dead_t(self, session: Session) -> float:
-        """A stream may have been dead for some time when that was noticed. It may have ended in a hole, unless it delivered behind that."""
+        """Return the earliest time at which a stream may have been dead; without a later delivery, a hole may contain its end."""
         if session.closed_t < inf:
             return session.closed_t - self._subscription.rules.close_detection_max_s
         holes = (one.until_t for one in self._subscription.graces if one.is_hole and session.opened_t <= one.until_t)
@@ -248,7 +250,7 @@ class Clocks:
         return times[-BREAKS_KEPT:]
 
     def _unsteady(self, stop: float) -> Iterator[tuple[float, float]]:
-        """When what was sent may have been lost: with a stream that broke around then, or with a pull that was lost."""
+        """Yield the time spans in which messages may have been lost with a broken stream or a lost pull."""
         subscription, rules = self._subscription, self._subscription.rules
         slack = rules.delivery_delay_max_s + rules.clock_error_s
         if rules.mode is Mode.PULL:
@@ -263,7 +265,7 @@ class Clocks:
             yield self._dead_t(one) - slack, min(until_t, again_t)
 
     def _opened_again(self, stop: float) -> float:
-        """When a stream was opened last while none was."""
+        """Return the last time a stream was opened while no other stream was open."""
         latest_t, open_until_t = LONG_AGO, LONG_AGO
         for one in sorted(self._sessions(), key=lambda each: each.opened_t):
             if one.opened_t >= stop:
@@ -278,7 +280,7 @@ class Clocks:
         return [(one.until_t, self._hole_end(one)) if one.is_hole else (one.start_t, one.until_t) for one in graces]
 
     def _hole_end(self, hole: Grace) -> float:
-        """A hole lasts until a session opens after it, or shows itself, and until the old streams are closed."""
+        """Return the end of a hole: a later session opened, or an earlier one delivered again, and the old streams are closed."""
         sessions = list(self._sessions())
         opened_t = min((one.opened_t for one in sessions if one.opened_t > hole.until_t), default=inf)
         shown_t = min(opened_t, hole.shown_t)
@@ -289,7 +291,7 @@ class Clocks:
     # --- what of the same key may be in the way ------------------------------------------------------------------------------
 
     def _leased_unseen(self, key: KeyClock) -> Iterator[tuple[float, float]]:
-        """How long a message of the key may be held that was delivered in a hole: until a later one is sent, or its lease is over."""
+        """Yield the time spans in which a message delivered in a hole may be held: until a later send, or the end of its lease."""
         rules = self._subscription.rules
         slack = rules.delivery_delay_max_s + rules.clock_error_s
         for hole in self._subscription.graces:
@@ -297,7 +299,7 @@ class Clocks:
                 yield hole.until_t, hole.until_t + max(LEASE_MAX_S, rules.ack_deadline_s) + slack
 
     def _in_full_streams(self, key: KeyClock, stop: float) -> Iterator[tuple[float, float]]:
-        """When the flow control of the key's holder was used up on one of its streams."""
+        """Yield the time spans in which the flow control of the key's holder was used up on one of its streams."""
         for session, flow in self.flows.items():
             full = both([(session.opened_t, self._dead_t(session))], union(flow.full(stop)))
             if full:
@@ -305,7 +307,7 @@ class Clocks:
                 yield from both(full, union(held))
 
     def _handed_over(self, key: KeyClock, stop: float) -> Iterator[tuple[float, float]]:
-        """When the key was held and another subscriber had come meanwhile, who may get what follows when nothing is held any more."""
+        """Yield the time spans in which the key was held and may move to a subscriber that connected meanwhile."""
         rules = self._subscription.rules
         if rules.delivery_delay_max_s == inf:
             return
@@ -328,7 +330,7 @@ class Clocks:
     # --- other keys: 8.3 -----------------------------------------------------------------------------------------------------
 
     def _without_others(self, key: KeyClock, free: Spans) -> Spans:
-        """The part of a time in which no other key was held that may have delayed this one."""
+        """Return the part of some time spans in which no other key was held that may have delayed this one."""
         for holds in reversed(self.active):
             if not free or holds.touched_t + self.longest_s < free[0][0]:
                 break
@@ -347,8 +349,8 @@ def _not_delayed(wait: Wait, stop: float, name: str, spans: Spans) -> str:
 class KeyClock:
     """The obstacles of one key to its own pending messages.
 
-    last_t          when anything of it was delivered last.
-    unknown_until_t what was delivered before the record began may be held, or wait after a nack, until then.
+    last_t          the time of its last delivery.
+    unknown_until_t until when deliveries from before the record may be held, or wait after a nack.
     """
 
     __slots__ = ("_backed_off", "_subscription", "holds", "last_t", "unknown_until_t")
@@ -360,7 +362,7 @@ class KeyClock:
         self._backed_off: dict[Record, Delivery] = {}
 
     def note(self, one: Delivery) -> None:
-        """With a retry policy: a delivery after which the service may wait."""
+        """Note a delivery after which the retry policy may delay the redelivery."""
         self._backed_off.pop(one.record, None)
         self._backed_off[one.record] = one
         if len(self._backed_off) > BACKED_OFF_KEPT:
@@ -368,13 +370,13 @@ class KeyClock:
             self.unseen_until(self._backed_off_until(first))
 
     def unseen_until(self, t: float) -> None:
-        """Deliveries that are not on record may be in the way until then."""
+        """Note that unrecorded deliveries may delay messages until `t`."""
         self.unknown_until_t = max(self.unknown_until_t, t)
 
     def backed_off(self, counts: Callable[[Delivery], bool]) -> Iterable[tuple[float, float]]:
-        """When the retry policy may have let the service wait.
+        """Yield the time spans in which the retry policy may have delayed the service.
 
-        From a nack or the end of a lease until the redelivery.
+        Each starts at a nack or the end of a lease, and ends when the backoff is over.
         """
         rules = self._subscription.rules
         for one in self._backed_off.values():

@@ -1,8 +1,9 @@
-"""Collects the findings of the checks, and counts the situations they observe.
+"""Collection of the findings of the checks, and counters of the situations that they observe.
 
-Every check states its finding with the status that the evidence gives it. The collector adds what all findings of the key share, and
-turns certainty into doubt where a control operation (seek, purge, filter change, a hole in the record) may explain the facts: a
-grace period hides nothing, it only makes a violation indeterminate.
+Every check states its finding with the status that the evidence supports. The collector adds the facts that all findings of the key share.
+Where a
+control operation (seek, purge, filter change) or a hole in the record may explain the facts, it changes a violation to indeterminate: a
+grace period hides nothing.
 
 A run without redeliveries proves nothing about redelivery. So the checker counts the situations that the guarantees are about, and a
 probe names the counters that must not be 0. The check of each guarantee also counts its opportunities to report a violation
@@ -28,13 +29,13 @@ REASONS_MAX = 16
 REASON_LENGTH_MAX = 300
 
 REPEATED_KEPT: Final = 256
-"""Messages with several records that are remembered for a key."""
+"""Number of messages with several records that are remembered for a key."""
 NONE_REPEATED: Final[Mapping[tuple[str, int], bool]] = MappingProxyType({})
 
 CUT_OFF = "what came after the record stopped"
 
 ELSEWHERE: Final = "order holds within one publishing region, and the region of these publishes is not known"
-"""The legal explanation of any finding about order where messages may have been published in several regions."""
+"""The legal explanation of any order finding if messages may have been published in several regions."""
 
 SETTLED: Final = "not explained by a seek, purge, filter change or hole in the record: none had still to settle"
 ONE_REGION: Final = "not published in several regions: the rules exclude that, or the region of each publish is on record"
@@ -48,9 +49,9 @@ INFO: Final = Status.INFO
 
 @dataclass(slots=True)
 class Counts:
-    """Plain attributes, since several are counted with every event; `by_name` is what others read.
+    """Counters of a history: plain attributes, since every event changes several; readers use `by_name`.
 
-    keys        how many there were, known at the end.
+    keys        the number of keys, known at the end.
     findings    by their status, named `findings_violation` and so on.
     """
 
@@ -106,7 +107,7 @@ class Counts:
     findings: dict[Status, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
 
     def by_name(self) -> Counter[str]:
-        """Everything that was counted at least once."""
+        """Return all counters that are not 0."""
         return Counter({name: count for name, count in self._named() if count})
 
     def _named(self) -> Iterator[tuple[str, int]]:
@@ -117,17 +118,17 @@ class Counts:
 
 
 COUNTED: Final = tuple(one.name for one in fields(Counts) if one.name != "findings")
-"""The names of all counters but those of findings."""
+"""The names of all counters except those of findings."""
 
 
 class FindingsCollector:
-    """Collects the findings of one key on one subscription.
+    """The collector of the findings of one key on one subscription.
 
-    grace_until_t       when the last control operation has settled, and `grace_cause` which that was.
-    ids_alone           no delivery stated its publish time, so that a message id was taken for one record.
-    dead_letters        how many messages went to the dead-letter topic since anything new came.
-    repeated            messages of which several records came, by epoch and number, and whether under one id; of many the latest.
-    epochs              in how many epochs the key was published, as far as this subscription knows: a number may stand in each.
+    grace_until_t       when the last control operation has settled; `grace_cause` names it.
+    ids_alone           whether no delivery had a publish time, so that message ids alone identify records.
+    dead_letters        the number of messages dead-lettered since the last new message.
+    repeated            messages with several records, by epoch and number, and whether these have one id; only the latest.
+    epochs              the number of epochs of the key known to this subscription: a number may occur in each.
     """
 
     __slots__ = (
@@ -161,7 +162,7 @@ class FindingsCollector:
         self._file = file
 
     def count_first_delivery(self, *, recorded: bool) -> None:
-        """A message came for the first time: the key has moved on after all that was dead-lettered before."""
+        """Count the first delivery of a message: the key has advanced past all messages dead-lettered before it."""
         if recorded:
             self.counts.deliveries_first += 1
             self.counts.deliveries_without_key += not self.key
@@ -172,12 +173,12 @@ class FindingsCollector:
             self.dead_letters = 0
 
     def note_repeated(self, epoch: str, seq: int, *, one_id: bool) -> None:
-        """Another record of a message came, perhaps under the id of the first: sentences then say which they mean."""
+        """Note a further record of a message, and whether it has the id of the first: the texts of findings then name the record."""
         latest = dict(list(self.repeated.items())[-REPEATED_KEPT + 1 :])
         self.repeated = latest | {(epoch, seq): one_id or latest.get((epoch, seq), False)}
 
     def excuse(self, until_t: float, cause: str) -> None:
-        """A control operation: until it has settled nothing is certain. Of several the one that lasts longest counts."""
+        """Start a grace period until a control operation has settled; of several the one that ends last counts."""
         if until_t > self.grace_until_t:
             self.grace_until_t = until_t
             self.grace_cause = cause
@@ -185,9 +186,9 @@ class FindingsCollector:
     def violation(
         self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "", reasons: Sequence[str] = ()
     ) -> bool:
-        """Files a definite finding; a `doubt` makes it indeterminate, and so does the grace period at `t`. True if it is certain.
+        """File a definite finding; a `doubt` makes it indeterminate, and so does the grace period at `t`. Return whether it is definite.
 
-        reasons     what else is assumed with the doubt; without one, what rules each alternative out.
+        reasons     further assumptions of the doubt; without a doubt, the facts that rule each alternative out.
         """
         reported, reasons = doubt, reasons if doubt else (*reasons, SETTLED)
         if not doubt and t <= self.grace_until_t:
@@ -200,20 +201,20 @@ class FindingsCollector:
     def liveness(
         self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "", reasons: Sequence[str] = ()
     ) -> None:
-        """Files the passing of a deadline; a `doubt` makes it indeterminate."""
+        """File a missed deadline; a `doubt` makes the finding indeterminate."""
         reported, doubt = doubt, doubt or self._elsewhere(kind)
         status = Status.INDETERMINATE if doubt else Status.LIVENESS
         self._add(kind, status, t, witnesses, facts, doubt, reasons if reported or not doubt else ())
 
     def info(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts) -> None:
-        """Files an observation worth counting that violates no guarantee."""
+        """File an observation that violates no guarantee."""
         self._add(kind, Status.INFO, t, witnesses, facts, "")
 
     def _elsewhere(self, kind: Kind) -> str:
         return ELSEWHERE if self.rules.depends_on_region(kind) else ""
 
     def _reasons(self, kind: Kind, doubt: str, reasons: Sequence[str]) -> tuple[str, ...]:
-        """The reasons of a finding: a doubt first, or last what rules out the explanations that are the same for all findings."""
+        """Return the reasons of a finding: a doubt first, or last the facts that rule out the explanations common to all findings."""
         if doubt:
             reasons = doubt, *(one for one in reasons if one != doubt)
         elif KINDS[kind].guarantee in WITHIN_A_REGION:
@@ -242,9 +243,9 @@ class FindingsCollector:
 
 
 def excuse_cut_off(waiting: Sequence[tuple[Event, int]], collector_of: Callable[[Delivered], FindingsCollector]) -> None:
-    """Where clocks differ, the publishes of the last deliveries may have been recorded after a record that was cut off.
+    """Excuse the last deliveries of a record that was cut off: with different clocks, their publishes may have been recorded later.
 
-    waiting     the events within the clock error of the end, the last one last.
+    waiting     the events within the clock error of the end, the last event last.
     """
     last = waiting[-1][0] if waiting else None
     if isinstance(last, Ended) and not last.drained:

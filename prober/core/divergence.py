@@ -1,12 +1,12 @@
-"""All subscriptions see one log: ORDER_DIVERGENCE (docs/model.md, section 12).
+"""Comparison of the logs of all subscriptions of a key: ORDER_DIVERGENCE (docs/model.md, section 12).
 
-Two subscriptions of a key are compared by region, as far as both logs are final. As long as both have the same record next, that is all.
-Otherwise each record that both have is looked at (`Comparison._verify`): a record that provably precedes it on one subscription must not
-be missing before it on the other. Inside a group of joined positions any order may be the true one, so no record of the group provably
-precedes another one of it.
+Two subscriptions of a key are compared by region, as far as both logs are final. While both have the same record next, the comparison
+only advances. Otherwise it examines each record that both have (`Comparison._verify`): a record that provably precedes it on one
+subscription must not be missing before it on the other. Inside a group of joined positions any order may be the true one, so no record
+of the group provably precedes another record of the group.
 
-Only the first deviation of a pair is reported: everything behind it deviates as well. Subscriptions with an adopted baseline, a filter, a
-seek or a hole in their record are not compared. Where something was forgotten, or could not be placed, the comparison starts over at the
+Only the first deviation of a pair is reported: everything after it deviates as well. Subscriptions with an adopted baseline, a filter, a
+seek or a hole in their record are not compared. After records that were forgotten or could not be placed, the comparison restarts at the
 next record that both have.
 """
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from prober.core.lane import Lane
 
 UNCERTAIN: Final = UNPLACED | SHARED
-"""Records whose place in the log may differ: a message that the service stored twice may be so for each subscription."""
+"""Flags of records whose place in the log may differ: the service may have stored a message twice, for each subscription."""
 
 
 Breaks: TypeAlias = tuple[int, int]
-"""The first and the last position behind which something may stand that is not in the log."""
+"""The first and the last position after which records may stand that the log does not contain."""
 
 
 class Side:
     """One of the two subscriptions of a comparison.
 
-    base        up to this position everything has been compared.
-    looked_at   up to this position every record was looked for on the other subscription.
-    start       what stands up to this position is not known to the comparison.
-    breaks      where something may stand that is not in the log, as far as that was not compared.
+    base        the last position up to which everything has been compared.
+    looked_at   the last position up to which every record was looked up on the other subscription.
+    start       the last position whose predecessors are unknown to the comparison.
+    breaks      the positions after which unknown records may stand, as far as they were not compared.
     """
 
     __slots__ = ("base", "breaks", "checker", "lane", "looked_at", "start")
@@ -53,38 +53,38 @@ class Side:
 
     @property
     def log(self) -> Log:
-        """Its learned log."""
+        """The learned log of the subscription."""
         return self.lane.log
 
     def is_known_upto(self, position: int) -> bool:
-        """Whether the log has everything between what was compared and a position."""
+        """Return whether the log contains every record from the compared position to this one."""
         if self.base < self.log.floor:
             return False
         return self.breaks is None or not (self.base <= self.breaks[1] and self.breaks[0] < position)
 
     def move(self, position: int) -> None:
-        """Everything up to a position was compared."""
+        """Mark everything up to a position as compared."""
         self.base = position
         self.looked_at = max(self.looked_at, position)
         if self.breaks is not None and self.breaks[1] < position:  # what may stand before it may stand behind this record too
             self.breaks = (self.breaks[0], position) if self.log.flagged(position, UNPLACED) else None
 
     def certain(self, after: int, upto: int) -> Iterator[int]:
-        """The positions from behind one to another that have a certain place."""
+        """Yield the positions after `after` up to `upto` that have a certain place."""
         log = self.log
         return (one for one in range(max(after, log.floor) + 1, upto + 1) if not log.flagged(one, UNCERTAIN))
 
     def delivery_of(self, position: int) -> Delivery | None:
-        """The first delivery of a position, if it is remembered."""
+        """Return the first delivery of a position, or None if it is not remembered."""
         number, token = self.log.number(position), self.log.token(position)
         return next((one for one in deliveries_of(self.checker.live.get(token)) if one.number == number), None)
 
 
 class Met(NamedTuple):
-    """A record that both have, `mine` being the subscription that received it last; and what stands before it on one only.
+    """A record that both subscriptions have, and the records before it on only one of them. `mine` received the common record last.
 
-    lacking     records that provably stand before it on the other subscription and are missing on this one: positions there.
-    extra       the same with the subscriptions exchanged: positions here.
+    lacking     records that provably precede it on the other subscription and are missing on `mine`: positions on the other.
+    extra       the same with the subscriptions exchanged: positions on `mine`.
     """
 
     mine: Side
@@ -96,7 +96,7 @@ class Met(NamedTuple):
 
 
 class Comparison:
-    """Two subscriptions of a key in one region."""
+    """The comparison of two subscriptions of a key in one region."""
 
     __slots__ = ("over", "sides")
 
@@ -105,7 +105,7 @@ class Comparison:
         self.over = False
 
     def go_on(self) -> None:
-        """Compares what has become final since."""
+        """Compare the positions that have become final since the last call."""
         first, second = self.sides
         while not self.over:
             self._go_together()
@@ -119,7 +119,7 @@ class Comparison:
                 self._verify(*((side.looked_at, beside) if side is first else (beside, side.looked_at)))
 
     def _go_together(self) -> None:
-        """As long as both have the same record next."""
+        """Advance while both subscriptions have the same record next."""
         first, second = self.sides
         ones, others = first.log, second.log
         upto = first.lane.final, second.lane.final
@@ -132,7 +132,7 @@ class Comparison:
             second.move(beside)
 
     def _next_to_look_at(self) -> Side | None:
-        """Whose next record was received first, of those that are final. If it goes on where both agreed, the other has to come first."""
+        """Return the side whose next final record was received first; None if there is none, or if the other side has to advance first."""
         waiting = [side for side in self.sides if side.looked_at < side.lane.final]
         agreed = all(side.looked_at == side.base for side in self.sides) and all(side.base >= side.log.floor for side in self.sides)
         if not waiting or (agreed and len(waiting) == 1):
@@ -140,7 +140,7 @@ class Comparison:
         return min(waiting, key=lambda side: side.log.number(side.looked_at + 1))
 
     def _verify(self, at: int, beside: int) -> None:
-        """Both have a record: the one at `at`, the other at `beside`."""
+        """Compare the predecessors of a common record: at `at` on the first subscription, at `beside` on the second."""
         first, second = self.sides
         if (first.log.flags_at(at) | second.log.flags_at(beside)) & UNCERTAIN:
             return
@@ -161,7 +161,7 @@ class Comparison:
             self._move(first.log.high(at), second.log.high(beside))
 
     def _verify_behind(self, at: int, beside: int) -> None:
-        """One of them received late what the other had before a record that both have, and that was excused then."""
+        """Report a record received late by one subscription that preceded a common record on the other, and was excused then."""
         first, second = self.sides
         both = at <= first.base and beside <= second.base
         if not both and at > first.start and beside > second.start and first.is_known_upto(at) and second.is_known_upto(beside):
@@ -179,14 +179,14 @@ class Comparison:
             side.move(position)
 
     def _count(self, at: int, beside: int) -> None:
-        """An opportunity, unless something may be missing on one of them without anybody being to blame."""
+        """Count an opportunity, unless a record may be legally missing on one of the subscriptions."""
         first, second = self.sides
         may_lack = any(side.checker.rules.dead_letter_max_attempts for side in self.sides)
         if not may_lack and first.is_known_upto(at) and second.is_known_upto(beside):
             first.checker.counts.opportunities_divergence += 1
 
     def _tell(self, at: int, beside: int, extra_of_first: Sequence[int], lacking_of_first: Sequence[int]) -> bool:
-        """Files a deviation; whether there may be a legal explanation."""
+        """File a deviation and return whether it may have a legal explanation."""
         first, second = self.sides
         if first.log.number(at) > second.log.number(beside):
             met = Met(first, at, second, beside, lacking_of_first, extra_of_first)
@@ -198,7 +198,7 @@ class Comparison:
 
 
 def _same(ones: Log, at: int, others: Log, beside: int) -> bool:
-    """Whether two logs have the same record at two positions."""
+    """Return whether two logs have the same record at two positions."""
     if ones.token(at) != others.token(beside):
         return False
     stamps = ones.stamps[at - ones.floor - 1], others.stamps[beside - others.floor - 1]
@@ -206,7 +206,7 @@ def _same(ones: Log, at: int, others: Log, beside: int) -> bool:
 
 
 def _find(side: Side, position: int, other: Side) -> int:
-    """Where the other subscription has the record of a position, as far as it was looked at; else 0."""
+    """Return the position of a record on the other subscription, as far as that was examined; else 0."""
     log, there = side.log, other.log
     if not log.holds(position):
         return 0
@@ -218,7 +218,7 @@ def _find(side: Side, position: int, other: Side) -> int:
 
 
 def _missing(here: Side, at: int, there: Side, beside: int) -> list[int]:
-    """Records that provably stand before a common one on `there`, at `beside`, and not on `here`, where that one is at `at`."""
+    """Return the records that provably precede a common one on `there` (at `beside`) and do not on `here` (at `at`)."""
     log, upto = here.log, here.log.high(at)
     found = []
     for position in there.certain(there.base, there.log.low(beside) - 1):
@@ -230,21 +230,21 @@ def _missing(here: Side, at: int, there: Side, beside: int) -> list[int]:
 
 
 def _is_uncertain_on(here: Side, token: int, stamp: int) -> bool:
-    """Whether a record has no certain place on a subscription, or is there as one of another region."""
+    """Return whether a record has no certain place on a subscription, or belongs to another region there."""
     if any(here.log.flagged(position, UNCERTAIN) for position in here.log.positions_of(token)):
         return True
     return any(lane.log.find(token, stamp) for lane in here.checker.lanes.values() if lane is not here.lane)
 
 
 def _same_records(first: Side, at: int, second: Side, beside: int) -> bool:
-    """Whether both have the same records up to the ends of the groups of a common one."""
+    """Return whether both have the same records up to the ends of the groups of a common one."""
     ones = {first.log.token(one) for one in first.certain(first.base, first.log.high(at))}
     others = {second.log.token(one) for one in second.certain(second.base, second.log.high(beside))}
     return ones == others
 
 
 def _doubt(met: Met) -> str:
-    """The explanation of a deviation; empty if one of the two cannot be explained."""
+    """Return the explanation of a deviation; empty if one of the two subscriptions has none."""
     if not met.lacking and not met.extra:
         late = _excuse(met.mine, met.position, met.other, [met.beside])
         return late if late == BESIDE else ""
@@ -258,7 +258,7 @@ def _excuse(lacking: Side, position: int, having: Side, records: Sequence[int]) 
 
 
 def _ruled_out(met: Met) -> tuple[str, ...]:
-    """The facts that exclude a legal explanation of the one that has none."""
+    """Return the facts that exclude a legal explanation of the unexplained subscription."""
     for case in (
         Lacking(met.mine, met.position, met.other, met.lacking or (() if met.extra else (met.beside,))),
         Lacking(met.other, met.beside, met.mine, met.extra),
@@ -291,9 +291,9 @@ def _file(met: Met, doubt: str) -> None:
 
 
 class DivergenceCheck:
-    """Compares the subscriptions of one key; see the head of this file.
+    """Comparison of the subscriptions of one key; see the module docstring.
 
-    Its memory is a few numbers for each subscription, and each pair of them, and region.
+    Its memory is a few numbers for each subscription and region, and for each pair of subscriptions and region.
     """
 
     __slots__ = ("_breaks", "_broken", "_comparisons", "_diverged")
@@ -305,7 +305,7 @@ class DivergenceCheck:
         self._breaks: dict[tuple[int, str], Breaks] = {}
 
     def go_on(self, checker: KeyChecker) -> bool:
-        """Compare what has become final on a subscription; False if it is not compared."""
+        """Compare the new final positions of a subscription; return False if it is excluded from the comparison."""
         if not _comparable(checker):
             return False
         for other in checker.group.checkers:
@@ -315,18 +315,18 @@ class DivergenceCheck:
         return True
 
     def rest(self) -> None:
-        """Everything was compared, and is forgotten: the comparison starts with the next record."""
+        """Forget the comparison of an idle key: it starts with the next record."""
         self._comparisons.clear()
         self._breaks.clear()
 
     def lose_track(self, checker: KeyChecker) -> None:
-        """A subscription received something that could not be placed: it may stand anywhere behind what was learned so far."""
+        """Note that a subscription received a record without a place: it may stand anywhere after the records learned so far."""
         for lane in checker.lanes.values():
             self.lose_order(checker, lane)
         self._broken.add(checker.subscription.index)
 
     def lose_order(self, checker: KeyChecker, lane: AcceptedDeliveries) -> None:
-        """The last deliveries are not final: they may have been sent in another order, also before later ones."""
+        """Note that the order of the last deliveries is not final: they may have been sent in another order, also before later ones."""
         first = min(lane.final, lane.log.frontier)
         upto = lane.log.frontier + len(lane.waiting)  # what is on hold may stand before it too
         known = self._breaks_of(checker, lane.region)
@@ -337,7 +337,7 @@ class DivergenceCheck:
                     side.breaks = (first if side.breaks is None else min(side.breaks[0], first), upto)
 
     def _breaks_of(self, checker: KeyChecker, region: str) -> Breaks | None:
-        """Where something may stand that is not in the log, since the beginning."""
+        """Return the positions after which unknown records may stand, since the start of the record."""
         index = checker.subscription.index
         return self._breaks.get((index, region), (0, 0) if index in self._broken else None)
 
@@ -367,5 +367,5 @@ class DivergenceCheck:
 
 
 def _comparable(checker: KeyChecker) -> bool:
-    """Whether a subscription had to receive everything, and that is on record."""
+    """Return whether a subscription had to receive every message and its record is complete."""
     return checker.rules.subscription_predates_first_publish and not checker.rules.has_filter and not checker.subscription.graces

@@ -1,4 +1,4 @@
-"""Why one subscription may lack a record that another has: the excuses of ORDER_DIVERGENCE (docs/model.md, section 12)."""
+"""Excuses of ORDER_DIVERGENCE: why one subscription may lack a record that another has (docs/model.md, section 12)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXPIRED: Final = "what one of them did not receive may have been older than the 
 
 
 class Lacking(NamedTuple):
-    """Records that stand before a position on one subscription, `having`, and that another has not received before it."""
+    """Records that precede a position on one subscription, `having`, and that the other has not received before that position."""
 
     lacking: Side
     position: int
@@ -26,21 +26,21 @@ class Lacking(NamedTuple):
 
     @property
     def rules(self) -> Rules:
-        """Those of the subscription that lacks them."""
+        """The rules of the subscription that lacks the records."""
         return self.lacking.checker.rules
 
     @property
     def one(self) -> Delivery | None:
-        """The delivery at the position, if it is remembered."""
+        """The delivery at the position, None if it is not remembered."""
         return self.lacking.delivery_of(self.position)
 
     @property
     def t(self) -> float:
-        """When it was recorded."""
+        """The time at which the delivery was recorded."""
         return self.lacking.checker.last_t if self.one is None else self.one.t
 
     def invoked_t(self) -> Iterator[float]:
-        """When the records were published."""
+        """Return the publish invocation times of the records."""
         return map(self.having.log.invoked_t, self.records)
 
 
@@ -61,4 +61,4 @@ DIVERGED: Final[tuple[Excuse[Lacking], ...]] = (
     Excuse(_have_expired, lambda case: within_retention(case.rules, max(case.invoked_t()), "a message that one of them lacks")),
     Excuse(_lost_beside, lambda case: none_lost_beside(case.rules, case.one)),
 )
-"""Why a subscription may have received a record before others that stand before it, and that the other subscription has."""
+"""Excuses of a subscription that received a record before its predecessors on the other subscription."""

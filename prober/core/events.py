@@ -31,23 +31,24 @@ else:
     from dataclasses import dataclass
 
     def fact(*, frozen, slots):
-        """A dataclass that is hashed by value as a frozen one is."""
+        """Create a dataclass that is hashed by value like a frozen one."""
         return dataclass(slots=slots, unsafe_hash=frozen)
 
 
 LONG_AGO: Final = -inf
-"""Before every event: the time of what has not happened yet."""
+"""A time before every event: the time of an event that has not happened yet."""
 
 
 @fact(frozen=True, slots=True)
 class PublishInvoked:
-    """A publish is about to be handed to the client or sent: recorded *before* the call.
+    """A publish is about to start: recorded *before* the call of the client or the send of the request.
 
     `seq` counts 1, 2, 3, ... per (epoch, key); `generation` counts the prober's own republishing of one sequence number. Attempts
-    that a client library makes by itself are invisible here. `intended_t` is when the schedule of the experiment wanted it sent, if
-    that was earlier than `t`: latencies count from there. `size` is that of the data in bytes, 0 if it was not recorded. `region` is
-    the region that it is published in, as far as the publisher knows it; order is guaranteed within one region only, and "" is one of
-    them.
+    that a client library makes by itself are invisible here. `intended_t` is the scheduled time of the publish, if that was earlier than
+    `t`:
+    latencies count from there. `size` is the size of the data in bytes, 0 if it was not recorded. `region` is the publishing region, as far
+    as
+    the publisher knows it ("" is a region like others); order is guaranteed within one region only.
     """
 
     t: float
@@ -75,10 +76,7 @@ class Published:
 
 @fact(frozen=True, slots=True)
 class PublishFailed:
-    """The publish provably stored nothing.
-
-    The key was paused, the batch was cancelled, or the only attempt was refused.
-    """
+    """The publish provably stored nothing: the key was paused, the batch was cancelled, or the only attempt was refused."""
 
     t: float
     key: str
@@ -100,7 +98,7 @@ class PublishUnknown:
 
 @fact(frozen=True, slots=True)
 class PublishAbandoned:
-    """The prober gave this sequence number up after an unknown outcome and will not publish it again."""
+    """The prober gave up a sequence number after an unknown outcome and will not publish it again."""
 
     t: float
     key: str
@@ -111,10 +109,10 @@ class PublishAbandoned:
 
 @fact(frozen=True, slots=True)
 class Opened:
-    """A session began. For unary pull `invoked_t` is when the pull was sent (default: `t`): nothing in it was sent before that.
+    """A session started. For unary pull `invoked_t` is when the pull was sent (default: `t`): the service sent nothing in it before that.
 
-    `max_outstanding_messages` and `max_outstanding_bytes` are the flow control of a stream: the service sends no more while so much is
-    unacknowledged on it. None, or what is not above 0: no limit.
+    `max_outstanding_messages` and `max_outstanding_bytes` are the flow control of a stream: the service sends no more messages while the
+    unacknowledged ones on it reach the limit. None, or a value not above 0: no limit.
     """
 
     t: float
@@ -222,7 +220,7 @@ class DeadLettered:
 class Sought:
     """The subscription was sought or purged; for `settle_s` the service may still deliver from before.
 
-    since_t     everything that was published since then is unacknowledged from now on, on the clock of `t`; None if that is not known.
+    since_t     every message published since then is unacknowledged from now on, on the clock of `t`; None if that is not known.
     """
 
     t: float
@@ -249,7 +247,7 @@ class Interrupted:
 
 @fact(frozen=True, slots=True)
 class Ended:
-    """The history ends. `drained`: publishing and faults had stopped and deliveries were waited for."""
+    """The history ends. `drained`: publishing and faults had stopped, and the recorder waited for the deliveries."""
 
     t: float
     drained: bool
@@ -282,6 +280,6 @@ EVENT_TYPES: Final[Mapping[str, type[Event]]] = MappingProxyType(
         "ended": Ended,
     }
 )
-"""The events by the name that they have on disk, in the history and in trace files."""
+"""The event types by their name on disk, in the history and in trace files."""
 EVENT_NAMES: Final[Mapping[type[Event], str]] = MappingProxyType({kind: name for name, kind in EVENT_TYPES.items()})
-"""The name on disk of each event."""
+"""The name on disk of each event type."""

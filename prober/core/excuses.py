@@ -1,7 +1,7 @@
-"""Alternatives that may explain a problem of a send, and the recorded fact that rules it out where nothing does (docs/model.md, 14).
+"""Alternatives that may explain a problem of a send, and the recorded facts that rule them out (docs/model.md, 14).
 
-Each `Excuse` states one rule once: `doubt` is the check, `fact` the sentence for a finding that the check could not excuse. The order of
-a table is the order in which its excuses are tried. Sentences are built for findings only.
+Each `Excuse` contains one rule: `doubt` is the check, `fact` the sentence for a finding that the check could not excuse. The excuses of
+a table are tried in its order. Sentences are built for findings only.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ Case = TypeVar("Case")
 
 
 class Excuse(NamedTuple, Generic[Case]):
-    """One thing that may explain a breach.
+    """A possible explanation of a breach.
 
     doubt   why a case may be legal; empty if this does not excuse it.
-    fact    what rules that out: `not so: because`. The part before the colon is the same whatever the times are.
+    fact    the fact that rules it out: `not so: because`. The part before the colon is the same for all times.
     """
 
     doubt: Callable[[Case], str]
@@ -57,7 +57,7 @@ class Excuse(NamedTuple, Generic[Case]):
 
 
 def doubt_of(excuses: Iterable[Excuse[Case]], case: Case) -> str:
-    """The first excuse of a case; empty if it has none."""
+    """Return the first doubt of a case; empty if it has none."""
     for excuse in excuses:
         if doubt := excuse.doubt(case):
             return doubt
@@ -65,27 +65,27 @@ def doubt_of(excuses: Iterable[Excuse[Case]], case: Case) -> str:
 
 
 def ruled_out(excuses: Iterable[Excuse[Case]], case: Case) -> tuple[str, ...]:
-    """The facts that rule out each excuse of a case that has none; where an excuse cannot apply, its fact is empty and left out."""
+    """Return the facts that rule out each excuse of a case without an excuse; an inapplicable excuse has no fact."""
     return tuple(fact for excuse in excuses if (fact := excuse.fact(case)))
 
 
 def at(t: float) -> str:
-    """A time by the recorder's clock."""
+    """Format a time of the recorder's clock."""
     return f"t={t:.3f} s" if -inf < t < inf else "the beginning of the record" if t < 0 else "its end"
 
 
 def between(since_t: float, until_t: float) -> str:
-    """A period by the recorder's clock."""
+    """Format a period of the recorder's clock."""
     return f"between {at(since_t)} and {at(until_t)}"
 
 
 def seconds(value: float) -> str:
-    """A length of time."""
+    """Format a duration in seconds."""
     return f"{value:g} s"
 
 
 def unacknowledged(subscription: Subscription, what: str, invoked_t: float, until_t: float) -> str:
-    """That no acknowledgement counts of something that was published at `invoked_t`: a seek back undoes earlier ones (6.4)."""
+    """State that no acknowledgement counts for a message published at `invoked_t`: a seek back undoes earlier ones (6.4)."""
     eps = subscription.rules.clock_error_s
     sought_t = max((one.start_t + eps for one in subscription.graces if one.since_t + eps <= invoked_t), default=-inf)
     if sought_t == -inf:
@@ -95,19 +95,19 @@ def unacknowledged(subscription: Subscription, what: str, invoked_t: float, unti
 
 
 def within_retention(rules: Rules, invoked_t: float, what: str) -> str:
-    """Why something has not expired: 6.4."""
+    """State why a message has not expired: 6.4."""
     if rules.message_retention_s == inf:
         return "not expired: the rules state no message retention"
     return f"not expired: {what}, published at {at(invoked_t)}, was within the retention of {seconds(rules.message_retention_s)}"
 
 
 def not_filtered(rules: Rules) -> str:
-    """Why the filter did not exclude something: 6.4. Not for filters of which the rules do not state what they exclude."""
+    """State why the filter did not exclude a message: 6.4. Not for filters whose excluded messages are not in the rules."""
     return PASSES_FILTER if rules.has_filter else NO_FILTER
 
 
 def none_lost(rules: Rules, since_t: float, until_t: float) -> str:
-    """Why nothing was lost: 6.3."""
+    """State why no message was lost: 6.3."""
     if rules.mode is Mode.PUSH:
         return (
             "not lost on its way: a push request without an answer is a nack, and is repeated unless an earlier one is acknowledged"
@@ -119,7 +119,7 @@ def none_lost(rules: Rules, since_t: float, until_t: float) -> str:
 
 
 def none_lost_beside(rules: Rules, one: Delivery | None) -> str:
-    """Why nothing was lost on another stream of the same subscriber: 6.5."""
+    """State why no message was lost on another stream of the same subscriber: 6.5."""
     if rules.mode is not Mode.STREAMING:
         return "not lost in another session: a message that was not acknowledged has to be sent again first"
     if one is None:
@@ -131,7 +131,7 @@ def none_lost_beside(rules: Rules, one: Delivery | None) -> str:
 
 
 def not_handed_over(rules: Rules, held: Delivery, one: Delivery, latest_t: float) -> str:
-    """Why no newer stream had what was held: 7.4; by pull and push there is none."""
+    """State why no newer stream had the held message: 7.4; pull and push have no streams."""
     if rules.mode is not Mode.STREAMING:
         return ""
     if one.session is held.session:
@@ -141,5 +141,5 @@ def not_handed_over(rules: Rules, held: Delivery, one: Delivery, latest_t: float
 
 
 def is_expired(rules: Rules, invoked_t: float, latest_t: float) -> bool:
-    """6.4: whether something is older than the retention."""
+    """6.4: return whether a message is older than the retention."""
     return latest_t - invoked_t > rules.message_retention_s

@@ -1,4 +1,4 @@
-"""Orders of sends as `search` finds them: what each costs, and what the best one assumes or cannot explain (docs/model.md, 14)."""
+"""Orders of sends found by `search`: their costs, and the assumptions and breaches of the best order (docs/model.md, 14)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prober.core.model import Problem
 
 
 class Step(NamedTuple):
-    """One send of an explanation, of the delivery `item`. Not `placed`: it was sent before everything that is remembered."""
+    """A send of an explanation: the delivery `item`. Not `placed`: it was sent before all remembered deliveries."""
 
     item: int
     problems: tuple[Problem, ...]
@@ -19,31 +19,31 @@ class Step(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """The best order of sends. `gave_up`: there were too many, and this is the order of arrival."""
+    """The best order of sends. `gave_up`: the search ended early, and this is the order of arrival."""
 
     steps: tuple[Step, ...]
     gave_up: bool
 
     @property
     def breaches(self) -> list[int]:
-        """The deliveries at which it has a breach."""
+        """The deliveries at which the order has a breach."""
         return [step.item for step in self.steps if any(not problem.doubt for problem in step.problems)]
 
     @property
     def is_breach(self) -> bool:
-        """Whether it is none without a breach."""
+        """Whether the order has a breach."""
         return bool(self.breaches)
 
 
 def priority(cost: Cost, depth: int, *, ahead: bool) -> tuple[int, int, int, int]:
-    """The place of a situation in the queue: the lowest comes first."""
+    """Return the priority of a situation in the queue: the lowest is examined first."""
     if ahead:
         return cost.breaches, cost.strength, -depth, cost.assumptions
     return cost.breaches, cost.strength, cost.assumptions, -depth
 
 
 def reasoned(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The steps of the best explanation, each problem with what the whole order of sends says about it."""
+    """Return the steps of the best explanation, each problem with the assumptions or facts of the whole order of sends."""
     if not any(step.problems for step in steps):
         return steps
     assumed = [problem.doubt for step in steps for problem in step.problems if problem.doubt]

@@ -1,6 +1,6 @@
 """The recorded facts about sessions and deliveries, and the arithmetic of the bounds in `Rules` (docs/model.md, sections 3 and 7.4).
 
-Nothing here is a verdict. An unobserved time is given by its bounds: the earliest and the latest that it can have been.
+This module decides nothing. Bounds describe an unobserved time: the earliest and the latest possible value.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from prober.core.publications import Publication
 
 Record: TypeAlias = int | tuple[int, int]
-"""The identity of a record: the message id, with the publish time if that was stated."""
+"""The identity of a record: the message id, with the publish time if that was recorded."""
 
 
 class Session:
     """A stream, a pull response or a push request.
 
-    owner       who holds what it delivers: the client of a stream, else the session itself; None if its opening was not recorded.
-    opened_t    nothing was sent on it before.
+    owner       the holder of its deliveries: the client of a stream, else the session itself; None if its opening was not recorded.
+    opened_t    the time before which nothing was sent on it.
     closed_t    when its end was noticed, infinite while it is open.
-    lost        it is a pull that ended without an answer.
-    answered_t  when its first message came.
+    lost        whether it is a pull that ended without an answer.
+    answered_t  when its first message was received.
     is_limited  whether it has flow control: `max_messages`, `max_bytes`.
-    sent_t      what it has delivered was sent up to then, and what it has lost later.
+    sent_t      the time up to which its received deliveries were sent; lost deliveries were sent later.
     """
 
     __slots__ = ("answered_t", "closed_t", "is_limited", "lost", "max_bytes", "max_messages", "name", "opened_t", "owner", "sent_t")
@@ -47,21 +47,21 @@ class Session:
 class Delivery:
     """One delivery of a record.
 
-    event, number, t    what was recorded.
-    token, stamp    the record: the hash of its message id, and of its publish time, 0 if that was not stated; `record` is both.
-    earliest_t      the earliest that it can have been sent.
+    event, number, t    the recorded event, its number and its time.
+    token, stamp    the hashes of its message id and of its publish time (0 if that was not recorded); `record` is both.
+    earliest_t      the earliest time at which it can have been sent.
     publication     its publish, None if that is not in the record.
     position        its place in the log of its region, 0 while it has none.
-    region          where its record was published, None if that is unknown.
+    region          the region in which its record was published, None if unknown.
     first           whether it was the first delivery of its record.
-    copy            whether another record of the message id came before: the service stored the message twice.
-    shared          whether another record of the message id came, before or since: the primary among them is unknown.
-    unplaced        whether its record may stand elsewhere in the log than where it was learned (section 10).
-    bound           if it is unplaced, the first position that its record stands before; 0 if none is known.
-    acked_t, nacked_t, leases   answers that were sent to it; of the leases those that end first and last, and the newest.
-    older           the delivery of the same message id before it, as long as that may be meant by an answer.
-    answered_before_t   when its record was answered last before it came, if the delivery that was meant is not remembered; or when an
-                    earlier delivery was answered again.
+    copy            whether another record of the message id was received before: the service stored the message twice.
+    shared          whether another record of the message id was received, before or since: the primary among them is unknown.
+    unplaced        whether its record may have another place in the log than the learned one (section 10).
+    bound           if it is unplaced, the first position that its record precedes; 0 if none is known.
+    acked_t, nacked_t, leases   its answers; of the leases those that end first and last, and the newest.
+    older           the previous delivery of the same message id, as long as an answer may refer to it.
+    answered_before_t   the last answer to its record before this delivery, if the answered delivery is not remembered; or a repeated
+                        answer to an earlier delivery.
     """
 
     __slots__ = (
@@ -126,7 +126,7 @@ class Delivery:
 
     @property
     def invoked_t(self) -> float:
-        """When the attempt that stored its record was invoked; long ago if that is not on record."""
+        """The time at which the attempt that stored its record was invoked; `LONG_AGO` if that is not on record."""
         publication = self.publication
         if publication is None:
             return LONG_AGO
@@ -134,12 +134,12 @@ class Delivery:
 
     @property
     def primary(self) -> bool:
-        """Whether its record is the one that the confirmed publish named."""
+        """Whether the confirmed publish named its record."""
         return self.publication is not None and self.publication.token == self.token and not self.copy
 
 
 class Loss:
-    """A stream that broke, or a pull that ended without an answer: what was sent on it between two times may be lost."""
+    """A broken stream, or a pull that ended without an answer: messages sent on it between two times may be lost."""
 
     __slots__ = ("session", "since_t", "until_t")
 
@@ -150,7 +150,7 @@ class Loss:
 
 
 def earliest_send(rules: Rules, t: float, session: Session, publication: Publication | None) -> float:
-    """The earliest that what came on a session at a time can have been sent: 3, "When was it sent?"."""
+    """Return the earliest possible send of a message received on a session at a time: 3, "When was it sent?"."""
     bound_t = t - rules.delivery_delay_max_s
     if session.opened_t > bound_t:
         bound_t = session.opened_t
@@ -160,7 +160,7 @@ def earliest_send(rules: Rules, t: float, session: Session, publication: Publica
 
 
 class Ends(NamedTuple):
-    """When the hold of a delivery can have ended at the earliest, by what ends it; infinite if that is not on record: 7.4."""
+    """The earliest possible ends of the hold of a delivery, by cause; infinite if the cause is not on record: 7.4."""
 
     lease: float
     nack: float
@@ -170,7 +170,7 @@ class Ends(NamedTuple):
 
 
 def ends_of(rules: Rules, held: Delivery, newest: Delivery | None = None) -> Ends:
-    """The possible ends of the hold of a delivery, but for a redelivery at or below its position.
+    """Return the possible ends of the hold of a delivery, except for a redelivery at or below its position.
 
     newest  the last delivery of the same message id, if answers count.
     """
@@ -185,13 +185,13 @@ def ends_of(rules: Rules, held: Delivery, newest: Delivery | None = None) -> End
 
 
 def earliest_end(rules: Rules, held: Delivery) -> float:
-    """Before then nothing but an acknowledgement can have ended the hold of a delivery: 7.4."""
+    """Return the time before which only an acknowledgement can have ended the hold of a delivery: 7.4."""
     ends = ends_of(rules, held)
     return min(ends.lease, ends.nack, ends.stream)
 
 
 def lease_until(rules: Rules, one: Delivery) -> float:
-    """When the lease of a delivery is provably over, if only time ends it: 7.4."""
+    """Return when the lease of a delivery is provably over, if only time ends it: 7.4."""
     end_t = one.t + rules.ack_deadline_s
     for t, seconds in one.leases:
         end_t = max(end_t, t + seconds)
@@ -199,9 +199,9 @@ def lease_until(rules: Rules, one: Delivery) -> float:
 
 
 def may_be_held_until(rules: Rules, one: Delivery) -> float:
-    """When a delivery is provably no longer outstanding: 7.4.
+    """Return when a delivery is provably no longer outstanding: 7.4.
 
-    An answer has been applied by then, or its lease is over, or its stream.
+    By then an answer has been applied, or its lease or its stream is over.
     """
     answered_t = min(one.acked_t, one.nacked_t)
     if answered_t < inf:
@@ -211,14 +211,14 @@ def may_be_held_until(rules: Rules, one: Delivery) -> float:
 
 
 def provably_before(rules: Rules, one: Delivery, other: Delivery) -> bool:
-    """Whether a delivery was sent before another, whatever the unknown times are: 3."""
+    """3: return whether a delivery was sent before another, for all possible values of the unknown times."""
     if one.session is other.session:
         return one.number < other.number
     return one.t + rules.clock_error_s < other.earliest_t
 
 
 def must_precede(rules: Rules, one: Publication, other: Delivery) -> bool:
-    """L3 and L4: whether the primary of a publish stands before a record in every legal log of their region (section 4)."""
+    """L3 and L4: return whether the primary of a publish precedes a record in every legal log of their region (section 4)."""
     publication = other.publication
     if one.token is None or publication is None or one is publication:
         return False
@@ -227,7 +227,7 @@ def must_precede(rules: Rules, one: Publication, other: Delivery) -> bool:
 
 
 def in_session(one: Publication, other: Delivery) -> bool:
-    """L3: whether one publisher sent a publication before that of a primary."""
+    """L3: return whether one publisher sent a publication before that of a primary."""
     publication = other.publication
     if publication is None or one.epoch is not publication.epoch:
         return False
@@ -235,7 +235,7 @@ def in_session(one: Publication, other: Delivery) -> bool:
 
 
 def is_too_late(rules: Rules, one: Publication, other: Delivery) -> bool:
-    """Whether neither a publication nor any that was invoked after it has to precede a record."""
+    """Return whether neither a publication nor any invoked after it has to precede a record."""
     publication = other.publication
     if publication is not None and publication.attempts is None and one.rank >= publication.rank:
         return True  # only a repeated attempt can begin after something that was invoked later is confirmed
@@ -243,7 +243,7 @@ def is_too_late(rules: Rules, one: Publication, other: Delivery) -> bool:
 
 
 def surely_before(rules: Rules, one: Delivery, other: Delivery) -> bool:
-    """Whether a delivery was sent before another in every legal order of sends: by time, or since its record stands before the other."""
+    """Return whether a delivery was sent before another in every legal order of sends: by time, or by the order of their records."""
     if one.session is other.session:
         return one.number < other.number
     if provably_before(rules, one, other):
@@ -252,32 +252,32 @@ def surely_before(rules: Rules, one: Delivery, other: Delivery) -> bool:
 
 
 def stands_before(rules: Rules, one: Delivery, other: Delivery) -> bool:
-    """Whether the record of a delivery stands before that of another in every legal log of their region (section 4)."""
+    """Return whether the record of a delivery precedes that of another in every legal log of their region (section 4)."""
     publication = one.publication
     return publication is not None and one.primary and not one.shared and must_precede(rules, publication, other)
 
 
 def hold_s(rules: Rules) -> float:
-    """How long after a delivery all that was sent before it has come, and a stream that was lost then is known to be."""
+    """Return for how long after a delivery earlier sends may still arrive, and the loss of a stream may stay unnoticed."""
     close_s = rules.close_detection_max_s if rules.mode is Mode.STREAMING else 0.0
     return close_s + rules.delivery_delay_max_s + rules.clock_error_s
 
 
 def deliveries_of(newest: Delivery | None) -> Iterator[Delivery]:
-    """A delivery and those of the same message id before it, as far as they are remembered."""
+    """Yield a delivery and the earlier deliveries of the same message id, as far as they are remembered."""
     while newest is not None:
         yield newest
         newest = newest.older
 
 
 def acked_earlier(one: Delivery) -> float | None:
-    """When an earlier delivery of the same record was acknowledged last; None if none was, as far as they are remembered."""
+    """Return when an earlier delivery of the same record was last acknowledged; None if none is remembered."""
     earlier = (older.acked_t for older in deliveries_of(one.older) if older.stamp == one.stamp and older.acked_t < inf)
     return max(earlier, default=None)
 
 
 def answered_by(newest: Delivery | None, session: str) -> list[Delivery]:
-    """The deliveries that an answer may mean: on its session the last delivery of each record of its message id."""
+    """Return the deliveries that an answer may refer to: on its session the last delivery of each record of its message id."""
     found: dict[int, Delivery] = {}
     for one in deliveries_of(newest):
         if one.session.name == session:
@@ -286,7 +286,7 @@ def answered_by(newest: Delivery | None, session: str) -> list[Delivery]:
 
 
 def answered_elsewhere(rules: Rules, held: Delivery, newest: Delivery | None) -> float:
-    """When an answer to another delivery of the same message id may first have ended the hold of this one: N2, 7.4."""
+    """Return when an answer to another delivery of the same message id may first have ended the hold of this one: N2, 7.4."""
     others = [other for other in deliveries_of(newest) if other is not held]
     times = [one.answered_before_t for one in (held, *others)]
     times += [t for other in others for t in (other.acked_t, other.nacked_t)]
@@ -295,12 +295,12 @@ def answered_elsewhere(rules: Rules, held: Delivery, newest: Delivery | None) ->
 
 
 def counts_from(rules: Rules, held: Delivery) -> float:
-    """From when on an answer to another delivery of the same message id may be applied while this one is held."""
+    """Return from when on an answer to another delivery of the same message id may be applied while this one is held."""
     return held.earliest_t - rules.ack_lag_max_s - rules.clock_error_s
 
 
 def earliest_release(rules: Rules, held: Delivery, newest: Delivery | None = None) -> float:
-    """Before then a delivery is provably held, unless a redelivery at or below its position ended that: 7.4.
+    """Return the time before which a delivery is provably held, unless a redelivery at or below its position ended that: 7.4.
 
     newest  the last delivery of the same message id.
     """
@@ -309,12 +309,12 @@ def earliest_release(rules: Rules, held: Delivery, newest: Delivery | None = Non
 
 @dataclass(slots=True)
 class Grace:
-    """A time in which the record does not tell what happened: a control operation that settles, or a hole. Its limits hold by any clock.
+    """A period without a reliable record: a control operation that settles, or a hole. Its limits hold by any clock.
 
-    start_t, until_t    what was sent between them is not verified.
-    begun_t     what was known before became uncertain.
-    published_t         what was published up to then may have been delivered, or passed over, unseen.
-    shown_t             the earliest that something was provably sent behind a hole.
+    start_t, until_t    deliveries sent between them are not verified.
+    begun_t     when earlier knowledge became uncertain.
+    published_t         messages published up to then may have been delivered, or passed over, unseen.
+    shown_t             the earliest provable send after a hole.
     """
 
     start_t: float
@@ -328,6 +328,6 @@ class Grace:
 
 
 def overlaps(periods: Iterable[Grace], since_t: float, until_t: float) -> Grace | None:
-    """A grace period that overlaps a time, the one that ends last."""
+    """Return the grace period that overlaps a time; of several the one that ends last; None if there is none."""
     found = [one for one in periods if one.start_t <= until_t and since_t <= one.until_t]
     return max(found, key=lambda one: one.until_t, default=None)

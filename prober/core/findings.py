@@ -15,7 +15,7 @@ from prober.core.events import fact
 
 
 class Kind(StrEnum):
-    """The anomalies by violated guarantee (section 4 of the specification)."""
+    """The anomalies by violated guarantee (docs/model.md, section 4)."""
 
     __hash__ = str.__hash__  # that of enumerations takes as long as three look-ups
 
@@ -54,7 +54,7 @@ class Kind(StrEnum):
 
 
 class Status(StrEnum):
-    """How sure a finding is. Only violation and liveness findings fail a run."""
+    """The certainty of a finding. Only violation and liveness findings fail a run."""
 
     __hash__ = str.__hash__
 
@@ -65,10 +65,10 @@ class Status(StrEnum):
 
 
 FAILING = frozenset({Status.VIOLATION, Status.LIVENESS})
-"""Findings so sure fail a run, and make what they are about bad."""
+"""The statuses that fail a run, and count the affected events as bad."""
 
 EPOCHS = "epochs"
-"""The fact that the key was published in several epochs, and in how many: sentences then say of which a message is."""
+"""The name of the fact with the number of epochs of a key, if there are several: texts then name the epoch of a message."""
 
 Fact: TypeAlias = str | int | float | tuple[int, ...] | tuple[str, ...]
 Facts: TypeAlias = Mapping[str, Fact]
@@ -78,13 +78,13 @@ Facts: TypeAlias = Mapping[str, Fact]
 class Finding:
     """One detected fact.
 
-    t           when it was decided to be one: the time of the event that shows it (liveness: of the deadline's passing).
+    t           the time of the event that proves it (liveness: of the missed deadline).
     witnesses   event numbers (the first event observed is 1), ascending: together they prove the finding.
     facts       named values for the explanation: sequence numbers, message ids, subscribers, times.
     doubt       why it is only indeterminate; empty otherwise.
     assumptions the bounds from `Rules` that the verdict relies on, by name, with their values.
     reasons     indeterminate: the assumptions of the best explanation, the doubt first. Violation and liveness: each alternative that was
-                tried, as `not so: the fact that rules it out`. Empty if there is nothing to say.
+                tried, as `not so: the fact that rules it out`. Empty if there are none.
     """
 
     kind: Kind

@@ -1,4 +1,4 @@
-"""The flow control of a stream: the service sends no more while so much is unacknowledged on it (docs/model.md, 8.2)."""
+"""The flow control of a stream: the service sends no more messages while the unacknowledged ones reach a limit (docs/model.md, 8.2)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from prober.core.rules import Rules
 from prober.core.spans import Spans
 
 OVERHEAD_BYTES: Final = 256
-"""The most that a message counts for beside its data: attributes, key, id."""
+"""The most bytes that a message counts for beside its data: attributes, key, id."""
 FULL_KEPT: Final = 64
-"""Times in which it was used up that are remembered; beyond that the two oldest count as one."""
+"""Number of remembered time spans in which the flow control was used up; beyond that the two oldest are merged."""
 
 
 class Flow:
-    """Deliveries that may be outstanding on one stream, and when they used up its flow control.
+    """Deliveries that may be outstanding on one stream, and the times in which they used up its flow control.
 
-    outstanding     what was not acknowledged, with its size, by record.
+    outstanding     unacknowledged deliveries with their sizes, by record.
     extended        until when acknowledged messages may still be leased, by message id.
-    settling        when what was acknowledged counts no more, and its size, in order of time.
-    full            the times in which it was used up.
-    full_since_t    since when it is; infinite if it is not.
+    settling        when an acknowledged message counts no more, and its size, in order of time.
+    full            the past time spans in which the flow control was used up.
+    full_since_t    since when it has been used up; infinite if it is not.
     """
 
     __slots__ = (
@@ -51,7 +51,7 @@ class Flow:
         self._extended: dict[int, float] = {}
 
     def delivered(self, record: Record, one: Delivery, size: int) -> None:
-        """A message was delivered on the stream; one that comes twice is outstanding once."""
+        """Note a delivery on the stream; a redelivered message is outstanding once."""
         sent_t, size = one.earliest_t, size + OVERHEAD_BYTES
         self._go_on(sent_t)
         self._extended.pop(one.token, None)
@@ -66,13 +66,13 @@ class Flow:
             self._expire(one.t)
 
     def answered(self, record: Record, t: float) -> None:
-        """A message was acknowledged or nacked: the service has applied that some time later."""
+        """Note an acknowledgement or nack: the service applies it some time later."""
         held = self._outstanding.pop(record, None)
         if held is not None:
             self._settling.append((t + self._rules.ack_settled_s + self._rules.clock_error_s, held[1]))
 
     def extended(self, token: int, t: float, until_t: float) -> None:
-        """The lease of something that was acknowledged is extended: the acknowledgement may have been lost."""
+        """Note that the lease of an acknowledged message was extended: the acknowledgement may have been lost."""
         self._go_on(t)
         self._expire(t)
         self._extended[token] = max(until_t, self._extended.get(token, until_t))
@@ -88,7 +88,7 @@ class Flow:
         self._free(t, 0)
 
     def full(self, now: float) -> Spans:
-        """When it was used up."""
+        """Return the time spans in which the flow control was used up."""
         self._go_on(now)
         self._expire(now)
         if self._full_since_t == inf:
@@ -118,7 +118,7 @@ class Flow:
             self._full = [(first[0], second[1]), *rest]
 
     def _expire(self, now: float) -> None:
-        """Unacknowledged deliveries count until their lease is over."""
+        """Remove deliveries and extended leases whose lease is over."""
         self._check_t = now + self._rules.ack_deadline_s / 4
         over = [(lease_until(self._rules, one), record) for record, (one, _) in self._outstanding.items()]
         for t, record in sorted(over, key=lambda each: each[0]):

@@ -1,8 +1,8 @@
-"""Numbers passed over and not seen since, kept as few runs: enough to tell a late number from a repeated one.
+"""Passed-over numbers that were not seen since, kept as few runs: enough to distinguish a late number from a repeated one.
 
 For a sequence that mostly ascends it suffices to remember the missing numbers below the highest one (RFC 4737, section 6): a number
-below the highest that is missing is late, any other was seen before. Missing numbers come in runs, so one jump costs one entry
-however far it goes. The number of runs is bounded; the lowest are forgotten first, and below `known_from` the two cannot be distinguished.
+below the highest that is missing is late, any other was seen before. Missing numbers form runs, so a jump of any size costs one entry.
+The number of runs is bounded; the lowest are forgotten first, and below `known_from` the two cannot be distinguished.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ M = TypeVar("M")
 
 @dataclass(frozen=True, slots=True)
 class Gap(Generic[M]):
-    """The missing numbers `first` to `last`, both included, and what the owner noted about the jump that left them behind."""
+    """The missing numbers `first` to `last`, both included, and the owner's note about the jump that left them out."""
 
     first: int
     last: int
@@ -41,17 +41,17 @@ class Gaps(Generic[M]):
         return iter(self._gaps)
 
     def add(self, first: int, last: int, mark: M) -> None:
-        """Numbers are passed over. Requires first <= last, and that all gaps so far lie below `first`."""
+        """Add passed-over numbers. Requires first <= last, and that all gaps so far lie below `first`."""
         self._gaps.append(Gap(first, last, mark))
         self._forget_surplus()
 
     def find(self, number: int) -> Gap[M] | None:
-        """The gap that a number is in; None if it is in none that is remembered."""
+        """Return the gap that contains a number; None if no remembered gap does."""
         at = self._at(number)
         return self._gaps[at] if at >= 0 and number <= self._gaps[at].last else None
 
     def fill(self, number: int) -> None:
-        """A missing number was seen. Requires that `find` has its gap, which shrinks, splits in two, or goes."""
+        """Remove a seen number from its gap, which shrinks, splits in two, or vanishes. Requires that `find` returns the gap."""
         at = self._at(number)
         gap = self._gaps[at]
         rest = ((gap.first, number - 1), (number + 1, gap.last))

@@ -1,4 +1,4 @@
-"""One key of the topic: what was published under it, and its checker on each subscription."""
+"""A key of the topic: its publishes, and its checker on each subscription."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class KeyGroup(Ledger):
-    """A key; `checkers` are in the order of the subscriptions' indices; if there are several, they are compared.
+    """A key; `checkers` are in the order of the subscriptions' indices; several are compared with each other.
 
-    resting     what is kept in place of the checkers while the key rests.
+    resting     the state kept in place of the checkers while the key is idle.
     """
 
     __slots__ = ("_divergence", "checkers", "everybody", "key", "resting")
 
     def __init__(self, key: str, *, may_be_known: bool = False) -> None:
-        """`may_be_known`: it may have been there before, and have been forgotten."""
+        """Create a key; `may_be_known`: it may have existed before and have been forgotten."""
         super().__init__()
         self.key = key
         self.forgotten += may_be_known
@@ -34,7 +34,7 @@ class KeyGroup(Ledger):
         self.everybody = 0
 
     def add(self, checker: KeyChecker) -> None:
-        """A subscription of the key. Messages that were confirmed before its first event are pending on it, unless they are forgotten."""
+        """Add the checker of a subscription. Remembered messages confirmed before its first event are pending on it."""
         self.checkers += (checker,)
         checker.collector.epochs = len(self.epochs)
         if len(self.checkers) == 2 and self.key:
@@ -50,7 +50,7 @@ class KeyGroup(Ledger):
                     checker.confirmed(publication, publication.confirmed_t)
 
     def rest(self, idle: tuple[IdleKey, ...]) -> None:
-        """Nothing of the key is pending. A pair of subscriptions that differed is not compared again."""
+        """Replace the checkers of a key without pending messages. A pair of subscriptions that differed is not compared again."""
         self.resting, self.checkers = idle, ()
         if self._divergence is not None:
             self._divergence.rest()
@@ -58,7 +58,7 @@ class KeyGroup(Ledger):
             epoch.open = dict(epoch.open)  # which takes less memory than one that was longer
 
     def control(self, index: int, grace: Grace) -> None:
-        """A control operation on a subscription, or a hole in the record, while the key rests."""
+        """Note a control operation on a subscription, or a hole in the record, while the key is idle."""
         self.resting = tuple(one.excused(grace) if at == index else one for at, one in enumerate(self.resting))
 
     def _begin(self, name: str, seq: int, t: float, generation: int) -> Epoch:
@@ -68,13 +68,13 @@ class KeyGroup(Ledger):
         return epoch
 
     def evict(self, epoch: Epoch) -> None:
-        """An epoch is forgotten: its messages are no longer pending."""
+        """Forget an epoch: its messages are no longer pending."""
         super().evict(epoch)
         for checker in self.checkers:
             checker.evict(epoch)
 
     def prove(self, publication: Publication, one: Delivery, receiver: KeyChecker) -> None:
-        """A record of a publish came that is not known to be confirmed: it was stored, so it is pending on the other subscriptions."""
+        """Make a delivered publish without a known confirmation pending on the other subscriptions: it was stored."""
         if publication.token is None:
             for checker in self.checkers:
                 if checker is not receiver and not checker.rules.excludes(publication.seq):
@@ -82,13 +82,13 @@ class KeyGroup(Ledger):
 
     @property
     def is_excerpt(self) -> bool:
-        """Whether the record begins in the middle of an epoch, or may do so, so that what came first is not known."""
+        """Whether the record starts, or may start, in the middle of an epoch, so that the first messages are unknown."""
         if any(checker.numbers is not None for checker in self.checkers):
             return True
         return any(epoch.began > 1 or not epoch.complete for epoch in self.epochs.values())
 
     def compare(self, checker: KeyChecker) -> float:
-        """Compares a subscription with the others, as far as it is final; when more is. Without an ordering key there is no order."""
+        """Compare the final part of a subscription with the others; return when more is final. Without an ordering key: never."""
         if self._divergence is not None and self._divergence.go_on(checker):
             return min((lane.final_t for lane in checker.lanes.values()), default=inf)
         return inf
@@ -99,12 +99,12 @@ class KeyGroup(Ledger):
             self._divergence.lose_track(checker)
 
     def lose_order(self, checker: KeyChecker, lane: AcceptedDeliveries) -> None:
-        """The order of what a subscription received last is not known."""
+        """Note that the order of the last deliveries of a subscription is unknown."""
         if self._divergence is not None:
             self._divergence.lose_order(checker, lane)
 
     def drop(self, publication: Publication) -> None:
-        """A publication is forgotten: it is pending no more."""
+        """Forget a publication: it is no longer pending."""
         super().drop(publication)
         for checker in self.checkers:
             for lane in checker.lanes.values():

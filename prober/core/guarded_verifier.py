@@ -1,6 +1,6 @@
-"""The guarded verifier: events in, findings and a verdict out, the same for a run, a trace file, the history and Spark.
+"""The guarded verifier: input events, output findings and a verdict, the same for a run, a trace file, the history and Spark.
 
-It keeps a bounded choice of the findings, and sees to it that a fault of ours is never the service's, nor a pass.
+It keeps a bounded selection of the findings. A fault of the checker never counts as a violation of the service, nor as a pass.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class RecordedFinding:
 
 @dataclass(slots=True)
 class KeptFindings:
-    """Findings in the order in which they were made: the first of each kind and status are kept, all are counted."""
+    """Findings in the order in which they were made: all are counted, the first of each kind and status are kept."""
 
     kept: list[RecordedFinding] = field(default_factory=list)
     counts: Counter[Sort] = field(default_factory=Counter)
 
     def add(self, findings: Iterable[Finding], after: int) -> None:
-        """Take in the findings made after this number of events."""
+        """Add the findings made after `after` events."""
         for made in (RecordedFinding(finding, after) for finding in findings):
             self.counts[made.sort] += 1
             if self.counts[made.sort] <= KEPT_PER_KIND_MAX:
@@ -55,17 +55,19 @@ class KeptFindings:
 
 
 class GuardedVerifier:
-    """The checker with what belongs around it, the same for a run, a trace file and the history: events in, findings and a verdict out.
+    """The checker with its error handling, the same for a run, a trace file and the history: input events, output findings and a verdict.
 
-    A fault of the checker ends verification and makes the verdict UNKNOWN, whatever was found before: it is ours, neither the service's
-    nor a pass. Nothing here raises. For one thread.
+    A fault of the checker ends verification and makes the verdict UNKNOWN, whatever was found before: it is neither a violation of the
+    service
+    nor a pass. No method raises. For one thread.
 
-    findings         those kept, and how many there were.
-    ended            whether the history came to its end: deliveries were waited for. A history that was cut off may lack the explanation of
-                     deliveries on hold, so its recorder does not settle them.
+    findings         the kept findings, and the number of all.
+    ended            whether the history ended after the recorder had waited for deliveries. A history that was cut off may lack the
+                     explanation
+                     of deliveries on hold, so its recorder does not settle them.
     stopped_because  why verification ended before the history did, one line; empty if it did not.
     verified         after how many events it ended; None if it did not.
-    fault            what the checker raised, if it did.
+    fault            the exception of the checker, if it raised one.
     """
 
     def __init__(
@@ -73,8 +75,9 @@ class GuardedVerifier:
     ) -> None:
         """Start with an empty history.
 
-        `rules`: the subscriptions of the history, each with its bounds and settings. `reported` turns new findings into those that are kept
-        and returned, where a part of a history is verified in place of the whole.
+        `rules`: the subscriptions of the history, each with its bounds and settings. `reported` maps new findings to those that are kept
+        and
+        returned, if a part of a history is verified in place of the whole.
         """
         default = next(iter(rules.values()), Rules())
         self._verifier = Verifier(default, subscriptions=rules, rules_by_subscription=rules)
@@ -96,7 +99,7 @@ class GuardedVerifier:
         return self._verifier.pending
 
     def observe(self, event: Event, number: int) -> Sequence[Finding]:
-        """Verifies the next event, which has this number in its history; what it shows. Nothing any more once verification has stopped."""
+        """Verify the next event, which has this number in its history; return its findings. Return none after verification has stopped."""
         if self.stopped_because:
             return ()
         if isinstance(event, Ended):
@@ -109,7 +112,7 @@ class GuardedVerifier:
         return self._keep(findings, number) if findings else ()
 
     def finish(self, number: int) -> Sequence[Finding]:
-        """The history has ended with this event: settles what is on hold, unless verification has stopped."""
+        """Settle the deliveries on hold after the last event, unless verification has stopped; return the findings."""
         if self.stopped_because:
             return ()
         try:
@@ -125,14 +128,14 @@ class GuardedVerifier:
             self.stopped_because, self.verified = why, verified
 
     def fail(self, fault: Exception, number: int) -> None:
-        """Something of ours failed at this event."""
+        """Stop verification because the checker failed at this event."""
         self.fault, self.verified = fault, number - 1
         self.stopped_because = (
             f"the checker failed at event {number}: {fault!r}, so later events were not verified; please report this"
         )
 
     def verdict(self, *, incomplete: bool = False) -> Verdict:
-        """The verdict on the history so far.
+        """Return the verdict on the history so far.
 
         `incomplete`: more of the history exists, or may exist, that was not verified.
         """

@@ -1,4 +1,4 @@
-"""Why the service may send a message while another one may be held: the excuses of the rules of holders (docs/model.md, 7 and 9)."""
+"""Excuses of the rules of holders: why the service may send a message while another may be held (docs/model.md, 7 and 9)."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ class Holding(NamedTuple):
 
     @property
     def what(self) -> str:
-        """Its name."""
+        """The name of the held message in texts."""
         return words_for(self.send.key, self.held)
 
     @property
     def other(self) -> str:
-        """The name of what is sent."""
+        """The name of the sent message in texts."""
         return words_for(self.send.key, self.send.delivery)
 
     @property
     def ends(self) -> Ends:
-        """When its hold may have ended, by what ends it."""
+        """The times at which its hold may have ended, by cause."""
         send = self.send
         return ends_of(send.rules, self.held, send.key.newest(self.held.token))
 
@@ -104,7 +104,7 @@ DROPPED: Final[tuple[Excuse[Holding], ...]] = (
         lambda case: none_lost_beside(case.send.rules, case.send.delivery),
     ),
 )
-"""Why what is held may be pending no more: it is too old, or a lost run may have dropped it."""
+"""Excuses of a held message that is no longer pending: it has expired, or a lost run may have dropped it."""
 
 SETTLED: Final = Excuse[Holding](
     _is_unsettled,
@@ -132,11 +132,11 @@ PUSHED: Final[tuple[Excuse[Holding], ...]] = (
         lambda case: f"not older than the record: every request with {case.what} since its publish is on record",
     ),
 )
-"""Why push may go on past a message."""
+"""Excuses of push that advances past a message."""
 
 
 def _is_adopted(case: Holding) -> bool:
-    """Whether an earlier request, before the subscription showed itself, may have been answered."""
+    """Return whether an earlier request, before the first event of the subscription, may have been answered."""
     send = case.send
     if send.rules.subscription_predates_first_publish or not send.may_be_released(case.held):
         return False
@@ -166,7 +166,7 @@ _OF_END: Final[Mapping[str, Callable[[Holding, float], str]]] = MappingProxyType
 
 
 def _not_answered(answer: str, case: Holding, t: float) -> str:
-    """Why an answer at `t`, infinite if none was sent, released nothing.
+    """State why an answer at `t`, infinite if none was sent, released nothing.
 
     The reason is a fact of the record, in either order of the sends.
     """
@@ -179,7 +179,7 @@ def _not_answered(answer: str, case: Holding, t: float) -> str:
 
 
 def not_released(case: Holding, ends: Ends | None = None) -> Iterator[str]:
-    """7.4: why what is held was not released."""
+    """7.4: yield the reasons why the held message was not released."""
     rules = case.send.rules
     left_out = {"ack" if rules.mode is Mode.PUSH else "", "" if rules.mode is Mode.STREAMING else "stream"}  # `PUSHED` has the ack
     left_out.add("answer" if rules.exactly_once else "")
@@ -201,7 +201,7 @@ def _not_redelivered(case: Holding) -> str:
 
 
 class Again(NamedTuple):
-    """A delivery of what is held, behind the send `before` it."""
+    """A redelivery of a held message, after the send `before` it."""
 
     send: Send
     before: Delivery
@@ -214,9 +214,9 @@ def _may_begin_below(case: Again) -> str:
 
 
 def _lower_may_be_free(send: Send) -> bool:
-    """Whether an earlier message may be free to be redelivered.
+    """Return whether an earlier message may be free to be redelivered.
 
-    A message that is not on record may be, unless its acknowledgement was confirmed.
+    An unrecorded message may be, unless its acknowledgement was confirmed.
     """
     held = dict(send.held)
     unconfirmed = (one for one in range(1, send.position) if not send.view.provably_confirmed(one, send.by_t))
@@ -236,4 +236,4 @@ AGAIN: Final[tuple[Excuse[Again], ...]] = (
     Excuse(lambda case: DEAD_LETTER if case.send.rules.dead_letter_max_attempts else "", lambda _: NO_POLICY),
     Excuse(_may_begin_below, _begins_here),
 )
-"""Why what is held may be delivered again."""
+"""Excuses of the redelivery of a held message."""

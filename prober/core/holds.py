@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from prober.core.subscription import Subscription
 
 SPANS_KEPT: Final = 128
-"""Spans of a key that are remembered; beyond that the oldest two count as one."""
+"""Number of remembered spans of a key; beyond that the oldest two are merged."""
 OUTSTANDING_KEPT: Final = 256, 4096
-"""Deliveries of a key that are remembered until they are answered: four times the window, between these.
+"""Bounds of the number of unanswered deliveries remembered for a key: four times the window within these.
 
 Beyond that the oldest count as held until their lease is over.
 """
 
 AGAIN_KEPT: Final = 32
-"""Redeliveries of a key of which it is known what they released."""
+"""Number of redeliveries of a key whose released messages are known."""
 
 
 class Span:
-    """A time in which something may have been outstanding on a session.
+    """A time span in which messages may have been outstanding on a session.
 
-    start_t     the earliest that the first of it was sent.
-    first_t     when the first of it was received.
-    end_t       until when it may have been outstanding.
+    start_t     the earliest possible send of its first delivery.
+    first_t     when its first delivery was received.
+    end_t       until when its messages may have been outstanding.
     leased_t    the same if no answer arrived: until the last lease was over.
-    delays_t    until when it may have delayed other keys besides: after a nack, and longer if the retry policy lets the service wait.
-    extended_t  until when a lease lasts that was set after the end of the session, or after a redelivery elsewhere.
-    elsewhere_t when a redelivery elsewhere can first have ended the hold of extended messages.
+    delays_t    until when it may also have delayed other keys: after a nack, and longer if the retry policy delays the redelivery.
+    extended_t  until when a lease lasts that was set after the end of the session, or after a redelivery on another session.
+    elsewhere_t when a redelivery on another session can first have ended the hold of extended messages.
     regions     the publishing regions of its messages.
     """
 
@@ -53,7 +53,7 @@ class Span:
         self.end_t = self.delays_t = self.leased_t = self.extended_t = LONG_AGO
 
     def lasts(self, end_t: float, delays_t: float = LONG_AGO) -> None:
-        """Something of it may be outstanding until then."""
+        """Extend the span: its messages may be outstanding until `end_t`, and delay other keys until `delays_t`."""
         if end_t > self.end_t:
             self.end_t = end_t
         if delays_t > self.delays_t:
@@ -61,11 +61,11 @@ class Span:
 
 
 class Holds:
-    """Deliveries of one key that may be outstanding, see the head of this file.
+    """Deliveries of one key that may be outstanding; see the module docstring.
 
-    unacked     the last delivery of each record that was never acknowledged, and whose redelivery is pending: the oldest first.
-    others      what is outstanding besides: it was acknowledged before, or is not verified.
-    touched_t   when something of it was sent, or its lease changed.
+    unacked     the last delivery of each never acknowledged record whose redelivery is pending, the oldest first.
+    others      other outstanding deliveries: acknowledged before, or not verified.
+    touched_t   when a message of the key was sent, or its lease changed.
     """
 
     __slots__ = ("_again", "_answer_s", "_kept_max", "_latest", "_past", "_span", "_subscription", "others", "touched_t", "unacked")
@@ -86,7 +86,7 @@ class Holds:
     # --- what happens --------------------------------------------------------------------------------------------------------
 
     def delivered(self, one: Delivery, *, pending: bool) -> None:
-        """A message was delivered; `pending`: it is redelivered unless it is acknowledged."""
+        """Note a delivery; `pending`: the message is redelivered unless it is acknowledged."""
         span, rules, streaming = self._span, self._subscription.rules, self._subscription.streaming
         if span is None or span.session is not one.session or (not self.unacked and self._is_over(span, one)):
             span = self._begin(one)
@@ -109,7 +109,7 @@ class Holds:
         self.touched_t = one.t
 
     def acked(self, one: Delivery, t: float) -> None:
-        """A delivery was acknowledged, and with it its record."""
+        """Note that a delivery was acknowledged, and with it its record."""
         held = self.unacked.pop(one.record, None) or self.others.pop(one.record, None)
         if held is None:
             return
@@ -123,7 +123,7 @@ class Holds:
                     span.end_t = end_t
 
     def leased(self, one: Delivery) -> None:
-        """The lease of a delivery was changed, which may have been acknowledged before."""
+        """Note that the lease of a delivery was changed, which may have been acknowledged before."""
         self.touched_t = max(self.touched_t, one.t)
         record = one.record
         again_t = self._redelivered_elsewhere(one)
@@ -139,7 +139,7 @@ class Holds:
                 span.lasts(leased_t)
 
     def extend(self, session: Session, t: float, until_t: float) -> None:
-        """The lease of something that was acknowledged is extended."""
+        """Note that the lease of an acknowledged message was extended."""
         span = self._latest.get(session)
         if span is None:
             span = self._latest[session] = Span(session, t, t)
@@ -147,28 +147,28 @@ class Holds:
         self.touched_t = max(self.touched_t, t)
 
     def _redelivered_elsewhere(self, one: Delivery) -> float:
-        """When a redelivery on another session, at its position or below, can have ended its hold; infinite if none did."""
+        """Return when a redelivery on another session, at its position or below, can have ended its hold; infinite if none did."""
         later = (other for other in self._again if other.number > one.number and other.session is not one.session)
         return min((other.earliest_t for other in later if not other.position or other.position <= one.position), default=inf)
 
     def began_again_t(self, one: Delivery) -> float:
-        """When the key began again last at the position of a delivery or below: what is behind that comes after it."""
+        """Return when the key last restarted at the position of a delivery or below: later messages follow that redelivery."""
         later = (other for other in reversed(self._again) if other.number > one.number)
         return next((other.t for other in later if not other.position or other.position <= one.position), LONG_AGO)
 
     def forget_pending(self) -> None:
-        """No redelivery is pending any more; deliveries so far may be outstanding."""
+        """Note that no redelivery is pending any more; deliveries so far may be outstanding."""
         self.others |= self.unacked
         self.unacked = {}
 
     def drop(self, token: int, gone_t: float = inf) -> None:
-        """A message is pending no more: it left the subscription at `gone_t`, or was acknowledged unseen."""
+        """Remove a message that is no longer pending: it left the subscription at `gone_t`, or was acknowledged unseen."""
         for kept in (self.unacked, self.others):
             for record in [record for record, one in kept.items() if one.token == token]:
                 self._fold(kept.pop(record), gone_t)
 
     def tidy(self, now: float) -> None:
-        """Deliveries that are neither pending nor outstanding are kept as a span only."""
+        """Merge deliveries that are neither pending nor outstanding into their span."""
         over = [record for record, one in self.others.items() if self.held_until(one) < now]
         for record in over:
             self._fold(self.others.pop(record))
@@ -176,7 +176,7 @@ class Holds:
     # --- what is known -------------------------------------------------------------------------------------------------------
 
     def held_until(self, one: Delivery) -> float:
-        """When a delivery is provably no longer outstanding.
+        """Return when a delivery is provably no longer outstanding.
 
         By pull and push an answer alone proves nothing.
         """
@@ -186,7 +186,7 @@ class Holds:
         return min(may_be_held_until(rules, one), one.session.closed_t + rules.clock_error_s)
 
     def spans(self) -> Iterator[Span]:
-        """The times in which something of the key may have been outstanding, as far as is known now."""
+        """Yield the known time spans in which messages of the key may have been outstanding."""
         for kept in (self.unacked, self.others):
             for one in kept.values():
                 self._fold(one)
@@ -194,17 +194,17 @@ class Holds:
         yield from self._latest.values()
 
     def delays(self) -> Iterator[tuple[float, float]]:
-        """The times in which the key may have delayed others."""
+        """Yield the time spans in which the key may have delayed others."""
         for span in self.spans():
             yield span.start_t, max(self._end_of(span), span.delays_t, span.extended_t)
 
     def held(self) -> Iterator[tuple[float, float, Span]]:
-        """The times in which the key may have been held, each with its span."""
+        """Yield the time spans in which the key may have been held, each with its span."""
         for span in self.spans():
             yield span.start_t, self._end_of(span), span
 
     def extended(self) -> Iterator[tuple[float, float]]:
-        """The times in which a client may have held messages of a stream that was over, or that had been redelivered elsewhere."""
+        """Yield the time spans in which a client may have held messages of an ended stream, or messages redelivered on another."""
         for span in (*self._past, *self._latest.values()):
             over_t = span.session.closed_t - self._subscription.rules.close_detection_max_s
             yield min(over_t, span.elsewhere_t) if self._subscription.streaming else span.elsewhere_t, span.extended_t
@@ -215,18 +215,18 @@ class Holds:
         return max(min(span.end_t, span.session.closed_t + self._subscription.rules.clock_error_s), span.extended_t)
 
     def _delays_until(self, one: Delivery) -> float:
-        """8.3: a nack may have been lost, so its message is unacknowledged until the lease is over, and longer by the retry policy."""
+        """8.3: return until when a message may be unacknowledged after a nack that was lost: its lease, plus the retry backoff."""
         backoff_s = self._subscription.rules.retry_backoff_max_s
         return lease_until(self._subscription.rules, one) + backoff_s if backoff_s or one.nacked_t < inf else LONG_AGO
 
     # --- spans ---------------------------------------------------------------------------------------------------------------
 
     def _is_over(self, span: Span, one: Delivery) -> bool:
-        """Whether all deliveries of a span provably ended before another one was sent."""
+        """Return whether all deliveries of a span provably ended before another one was sent."""
         return not self.unacked and not self.others and span.end_t < one.t - self._subscription.rules.delivery_delay_max_s
 
     def _begin(self, one: Delivery) -> Span:
-        """A delivery on another session than before, or after everything was over."""
+        """Start a span: the session changed, or all earlier deliveries are over."""
         if not self._subscription.streaming:
             self._hand_over(one)
         known = self._latest.get(one.session)
@@ -241,7 +241,7 @@ class Holds:
         return span
 
     def _hand_over(self, one: Delivery) -> None:
-        """By pull and push a later delivery elsewhere shows that what came before from its region is not outstanding any more."""
+        """End the spans of other sessions: by pull and push a later delivery proves that earlier ones of its region are not outstanding."""
         end_t = one.t + self._subscription.rules.clock_error_s
         for session, span in list(self._latest.items()):
             if session is not one.session and (span.regions == (one.region,) or set(span.regions) <= {one.region, None}):
@@ -261,7 +261,7 @@ class Holds:
             past[0].leased_t = max(first.leased_t, past[0].leased_t)
 
     def _span_of(self, one: Delivery) -> Span:
-        """The span of a delivery; if that is put away, one of its own."""
+        """Return the span of a delivery; create one if it is not remembered."""
         span = self._latest.get(one.session)
         if span is not None:
             return span
@@ -273,14 +273,14 @@ class Holds:
         return span
 
     def _replace(self, record: Record, t: float) -> None:
-        """A record is redelivered: its earlier deliveries are neither outstanding nor pending."""
+        """Remove the earlier deliveries of a redelivered record: they are neither outstanding nor pending."""
         for kept in (self.unacked, self.others):
             before = kept.pop(record, None)
             if before is not None:
                 self._fold(before, t)
 
     def _fold(self, one: Delivery, again_t: float = inf) -> None:
-        """Extend its span to the end of the delivery, at most to its redelivery."""
+        """Extend the span of a delivery to its end, at most to its redelivery."""
         end_t = self.held_until(one) if self._subscription.streaming else LONG_AGO
         if self._subscription.streaming or self._subscription.rules.retry_backoff_max_s:
             self._span_of(one).lasts(min(end_t, again_t), min(self._delays_until(one), again_t))

@@ -1,7 +1,7 @@
-"""The memory of a key while nothing of it is pending: a few numbers in place of its log, its state and its clocks.
+"""The memory of an idle key: a few numbers in place of its log, its state and its clocks.
 
-A key rests when everything that was published under it was delivered and acknowledged, and nothing came for `Rules.idle_after_s`. The
-checker then forgets its deliveries, like those that leave the window. It cannot recognise their redeliveries: they count as unplaced.
+A key rests when all its published messages were delivered and acknowledged, and no event occurred for `Rules.idle_after_s`. The checker
+then forgets its deliveries, like those that leave the window. It cannot recognise their redeliveries: they count as unplaced.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NO_EXCUSE: Final = (LONG_AGO, "")
 
 
 class IdleLane(NamedTuple):
-    """A region: how many positions were learned, the last invocation among them, and the highest number of each epoch."""
+    """A region: the number of learned positions, the last invocation among them, and the highest number of each epoch."""
 
     region: str
     frontier: int
@@ -35,7 +35,7 @@ class IdleLane(NamedTuple):
 
 
 class IdleKey(NamedTuple):
-    """A key on a subscription. `excuse`: until when a control operation is not settled, and which that was."""
+    """An idle key on a subscription. `excuse`: until when a control operation is not settled, and its name."""
 
     lanes: tuple[IdleLane, ...]
     last_t: float
@@ -46,14 +46,14 @@ class IdleKey(NamedTuple):
     numbers: NumbersCheck | None
 
     def excused(self, grace: Grace) -> IdleKey:
-        """After a control operation, or a hole in the record."""
+        """Return the key after a control operation, or a hole in the record."""
         if self.numbers is not None:
             self.numbers.forget()
         return self._replace(excuse=max(self.excuse, (grace.until_t, grace.cause)), confirmations=None)
 
 
 def put_away(group: KeyGroup, now: float, idle_s: float) -> bool:
-    """Lets a key rest if it is idle for so long and nothing of it is pending; whether it does."""
+    """Put a key to rest if it has been idle for `idle_s` and has no pending message; return whether it rests."""
     if not all(_is_idle(checker, now, idle_s) for checker in group.checkers):
         return False
     for checker in group.checkers:
@@ -88,7 +88,7 @@ def _idle(checker: KeyChecker) -> IdleKey:
 
 
 def wake(group: KeyGroup, new: Callable[[int], KeyChecker]) -> None:
-    """A key that rested is used again; `new` makes a checker for the subscription of an index."""
+    """Wake an idle key; `new` makes a checker for the subscription of an index."""
     idle, group.resting = group.resting, ()
     group.checkers = tuple(_woken(new(index), one) for index, one in enumerate(idle))
     for checker in group.checkers:

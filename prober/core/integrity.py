@@ -26,12 +26,12 @@ OUT_OF_ORDER = "it may have been part of the redelivery of an earlier message, w
 
 
 def record_of(one: Delivery) -> Facts:
-    """The names of the record of a delivery, as facts."""
+    """Return the facts that name the record of a delivery."""
     return {"seq": one.seq, "epoch": one.epoch, "message_id": one.event.message_id}
 
 
 def verify_content(key: KeyChecker, one: Delivery, event: Delivered) -> None:
-    """Reports what the recorder found in the message itself."""
+    """Report the recorder's findings about the message itself: a defect, or a filter that should exclude it."""
     if event.defect is not None:
         key.collector.violation(Kind.ID_CONFLICT, one.t, (one.number,), {**record_of(one), "defect": event.defect})
     if not event.matches_filter or key.rules.excludes(one.seq):
@@ -41,7 +41,7 @@ def verify_content(key: KeyChecker, one: Delivery, event: Delivered) -> None:
 
 
 def verify_identity(key: KeyChecker, one: Delivery) -> bool:
-    """L5: a message id stands for one message; False if it came as another one before."""
+    """L5: return False, and report it, if the message id was delivered before with another sequence number or epoch."""
     before = _known_as(key, one.token, one.older)
     if before is None or before[:2] == (one.seq, one.epoch):
         return True
@@ -52,7 +52,7 @@ def verify_identity(key: KeyChecker, one: Delivery) -> bool:
 
 
 def _known_as(key: KeyChecker, token: int, older: Delivery | None) -> tuple[int, str, int] | None:
-    """As which message an id was delivered before, and with which event: its number, and its epoch."""
+    """Return the sequence number and epoch that an id was delivered with before, and the number of that event."""
     for lane in key.lanes.values():
         for position in lane.log.positions_of(token):
             return lane.log.seq(position), lane.log.epoch(position), lane.log.number(position)
@@ -60,7 +60,7 @@ def _known_as(key: KeyChecker, token: int, older: Delivery | None) -> tuple[int,
 
 
 def verify_repetition(key: KeyChecker, lane: Lane, one: Delivery, position: int) -> None:
-    """A record that is delivered again: it is the same message, and with exactly-once delivery its acknowledgement was not confirmed."""
+    """Verify that a redelivered record is the same message and, with exactly-once delivery, that its acknowledgement was not confirmed."""
     log = lane.log
     if log.seq(position) != one.seq or log.epoch(position) != one.epoch:
         facts: Facts = {**record_of(one), "first_seq": log.seq(position), "first_epoch": log.epoch(position)}
@@ -70,7 +70,7 @@ def verify_repetition(key: KeyChecker, lane: Lane, one: Delivery, position: int)
 
 
 def _verify_confirmed(key: KeyChecker, lane: Lane | None, one: Delivery, position: int) -> None:
-    """9: no redelivery after a confirmed acknowledgement; `lane` is None if the position was forgotten."""
+    """9: report a redelivery after a confirmed acknowledgement; `lane` is None if the position was forgotten."""
     confirmation = key.confirmations.get(one.token)
     if confirmation is None or (confirmation.stamp and one.stamp and confirmation.stamp != one.stamp):
         return
@@ -85,7 +85,7 @@ def _verify_confirmed(key: KeyChecker, lane: Lane | None, one: Delivery, positio
 
 
 def _follows_in_a_run(lane: Lane | None, position: int, acked: int) -> bool:
-    """Whether something before it was delivered again since, without a confirmed acknowledgement: that brings what follows with it."""
+    """Return whether an earlier unconfirmed message was redelivered since the acknowledgement: its redelivery includes its successors."""
     if lane is None:
         return False
     again = (at for at, held in lane.now.held if at < position and held.number > acked)
@@ -93,7 +93,7 @@ def _follows_in_a_run(lane: Lane | None, position: int, acked: int) -> bool:
 
 
 class Confirmation:
-    """A confirmed acknowledgement. `out_of_order`: something before it in the log had no confirmed acknowledgement then.
+    """A confirmed acknowledgement. `out_of_order`: an earlier message in the log had no confirmed acknowledgement then.
 
     acked   the delivery that was acknowledged.
     """
@@ -109,7 +109,7 @@ class Confirmation:
 
 
 class Again(NamedTuple):
-    """A record at a position that is delivered again after its acknowledgement was confirmed; no `lane` if its position was forgotten."""
+    """A redelivery after a confirmed acknowledgement; `lane` is None if its position was forgotten."""
 
     rules: Rules
     lane: Lane | None
@@ -140,11 +140,11 @@ AFTER_CONFIRMATION: Final[tuple[Excuse[Again], ...]] = (
         lambda _: "not part of the redelivery of an earlier message: every acknowledgement of an earlier message was confirmed",
     ),
 )
-"""Why a record may be delivered again after its acknowledgement was confirmed (decision D3)."""
+"""Excuses of a redelivery after a confirmed acknowledgement (decision D3)."""
 
 
 def note_confirmation(key: KeyChecker, event: AckConfirmed, number: int) -> None:
-    """An acknowledgement was confirmed; one that may mean several records proves nothing."""
+    """Note a confirmed acknowledgement; one that may refer to several records proves nothing."""
     token = hash(event.message_id)
     meant = [one for one in answered_by(key.live.get(token), event.session) if one.t <= event.t]
     if token in key.confirmations or len(meant) != 1:
@@ -162,7 +162,7 @@ def note_confirmation(key: KeyChecker, event: AckConfirmed, number: int) -> None
 
 
 def verify_origin(key: KeyChecker, one: Delivery, publication: Publication | None, *, forgotten: bool) -> bool:
-    """L1: whether a record that comes for the first time, unless that is `forgotten`, cannot stem from the recorded publishes."""
+    """L1: verify a record on its first delivery, or a `forgotten` one; return whether it cannot stem from the recorded publishes."""
     if forgotten and key.rules.exactly_once:
         _verify_confirmed(key, None, one, 0)
     if publication is None:
@@ -182,7 +182,7 @@ def verify_origin(key: KeyChecker, one: Delivery, publication: Publication | Non
 
 
 def _verify_unknown(key: KeyChecker, one: Delivery, *, forgotten: bool) -> bool:
-    """A record whose publication is settled, or was never made."""
+    """Verify a record whose publication is settled, or was never made."""
     epoch = key.group.epochs.get(one.epoch)
     if epoch is None:
         return False
@@ -204,12 +204,12 @@ def _verify_unknown(key: KeyChecker, one: Delivery, *, forgotten: bool) -> bool:
 
 
 def _was_delivered_since(one: Delivery, t: float) -> bool:
-    """Whether a record came before, and not before a time."""
+    """Return whether an earlier delivery of the record occurred at or after a time."""
     return any(older.stamp == one.stamp and older.t >= t for older in deliveries_of(one.older))
 
 
 def verify_duplicate(key: KeyChecker, one: Delivery, publication: Publication) -> None:
-    """A further record of a sequence number: a violation only where every attempt is on record and there are fewer."""
+    """Report a further record of a sequence number: a violation only if every attempt is on record and there are fewer."""
     known = {early.token for early in publication.early_on(key.subscription.index)} | {publication.token, one.token}
     records = len(known - {None})
     if records < 2:
@@ -219,7 +219,7 @@ def verify_duplicate(key: KeyChecker, one: Delivery, publication: Publication) -
 
 
 def _file_duplicate(key: KeyChecker, one: Delivery, *, certain: bool) -> None:
-    """Files a further record of a message, late if a later message of its epoch came before it."""
+    """File a further record of a message, as late if a later message of its epoch came before it."""
     late = any(lane.highest.get(one.epoch, 0) > one.seq for lane in key.lanes.values())
     key.counts.publisher_duplicates += 1
     one_id = any(lane.log.positions_of(one.token) for lane in key.lanes.values())
@@ -229,7 +229,7 @@ def _file_duplicate(key: KeyChecker, one: Delivery, *, certain: bool) -> None:
 
 
 def verify_confirmation(key: KeyChecker, publication: Publication, t: float) -> None:
-    """A confirmation must not name the id of a message that was delivered as another one."""
+    """Verify that a confirmation does not name the id of a message that was delivered as another one."""
     assert publication.token is not None
     before = _known_as(key, publication.token, key.live.get(publication.token))
     if before is None or before[:2] == (publication.seq, publication.epoch.name):
@@ -241,7 +241,7 @@ def verify_confirmation(key: KeyChecker, publication: Publication, t: float) -> 
 
 
 def verify_failure(key: KeyChecker, publication: Publication, t: float, number: int) -> None:
-    """A definite failure: nothing of it may have been delivered."""
+    """Verify that no message of a definitely failed publish was delivered."""
     if not publication.failed:
         return
     for early in publication.early_on(key.subscription.index):
@@ -251,7 +251,7 @@ def verify_failure(key: KeyChecker, publication: Publication, t: float, number: 
 
 
 def note_copy(key: KeyChecker, one: Delivery) -> None:
-    """A record came for the first time; if its message id is known, the service stored the message twice."""
+    """Note the first delivery of a record; if its message id is known, the service stored the message twice."""
     if one.copy:
         key.counts.service_duplicates += 1
         key.collector.note_repeated(one.epoch, one.seq, one_id=True)

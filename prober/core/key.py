@@ -1,4 +1,4 @@
-"""One key on one subscription: what is delivered and answered under it, and what that says."""
+"""The checker of one key on one subscription: its deliveries, its answers and their verification."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from prober.core.group import KeyGroup
 
 STAMP = 0xFFFF_FFFF
-"""So much of the hash of a publish time tells records of the same message id apart."""
+"""The part of the hash of a publish time that distinguishes records of the same message id."""
 
 
 class KeyChecker:
-    """See the head of this file.
+    """The checker of one key on one subscription.
 
-    live        the last delivery of each message id to which an answer may come, or came not long ago.
-    lanes       the regions that the key was published in.
+    live        the last delivery of each message id that may still be answered, or was answered recently.
+    lanes       the regions in which the key was published.
     numbers     verifies messages of other publishers, if their publishes are not on record.
     adopts      whether the baseline is still to be adopted.
-    baseline    the first delivery, if no earlier copy of its record can have come before the subscription was there.
-    baseline_t  what was invoked up to then may have been published before the subscription was there.
-    compare_t   when to compare what it received with other subscriptions.
-    reported_acked   regions with a finding that the key went on elsewhere while an acknowledgement may have been under way.
+    baseline    the first delivery, if no earlier copy of its record can precede the subscription.
+    baseline_t  messages invoked up to then may have been published before the subscription existed.
+    compare_t   when to compare its deliveries with other subscriptions.
+    reported_acked   regions with a finding that the key moved while an acknowledgement may have been under way.
     """
 
     __slots__ = (
@@ -88,7 +88,7 @@ class KeyChecker:
     # --- deliveries ----------------------------------------------------------------------------------------------------------
 
     def delivered(self, event: Delivered, number: int) -> None:
-        """A message was delivered."""
+        """Verify a delivery."""
         one, subscription = self._arrived(event, number), self.subscription
         if event.defect is not None or not event.matches_filter or self.rules.excludes(one.seq):
             integrity.verify_content(self, one, event)
@@ -138,17 +138,17 @@ class KeyChecker:
         return one
 
     def may_be_older_record(self, one: Delivery) -> bool:
-        """10: whether a record that is not expected may be older than the subscription is known to be."""
+        """10: return whether an unexpected record may be older than the known age of the subscription."""
         older = not self.rules.subscription_predates_first_publish and not self.adopts
         return older and one.epoch in self.group.epochs
 
     def excuse(self, publication: Publication) -> None:
-        """The subscription need not receive a publication."""
+        """Mark a publication as one that the subscription need not receive."""
         publication.received |= 1 << self.subscription.index
         publication.epoch.settle(publication, self.group.everybody)
 
     def _place(self, one: Delivery) -> tuple[Lane | None, int]:
-        """The lane of a delivery, None if unknown or not of the record; its position."""
+        """Return the lane of a delivery, None if it is unknown or not in the record, and its position."""
         publication = one.publication
         index = self.subscription.index
         if publication is not None and publication.token == one.token and not publication.received >> index & 1:
@@ -165,7 +165,7 @@ class KeyChecker:
         return first, 0 if first is None else first.position_of(one)
 
     def _receive(self, lane: Lane, one: Delivery) -> None:
-        """The primary of a publication comes for the first time."""
+        """Note the first delivery of the primary of a publication."""
         publication = one.publication
         assert publication is not None
         one.first = True
@@ -183,7 +183,7 @@ class KeyChecker:
             self.counts.opportunities_order += 1
 
     def _known(self, one: Delivery) -> Lane | None:
-        """The lane in which the record of a delivery is known."""
+        """Return the lane in which the record of a delivery is known."""
         for older in deliveries_of(one.older):
             if older.stamp == one.stamp and older.region is not None:
                 return self.lanes[older.region]
@@ -205,7 +205,7 @@ class KeyChecker:
         return lane, position
 
     def _first(self, one: Delivery, publication: Publication | None) -> Lane | None:
-        """A record that is not known to be a primary comes for the first time."""
+        """Place the first delivery of a record that is not known to be a primary; return its lane, or None."""
         if publication is None and self.numbers is not None and one.epoch not in self.group.epochs:
             return self._first_of_others(one, self.numbers)
         if one.older is not None and not integrity.verify_identity(self, one):
@@ -232,7 +232,7 @@ class KeyChecker:
         return None if region is None else self.lane(region)
 
     def _may_be_forgotten(self, one: Delivery, publication: Publication | None) -> bool:
-        """Whether a record may have come before and have left the window since."""
+        """Return whether a record may have been delivered before and have left the window since."""
         forgot = any(lane.log.floor for lane in self.lanes.values())
         if publication is None:
             return forgot
@@ -240,7 +240,7 @@ class KeyChecker:
         return (one.token, one.stamp) in early or (forgot and publication.token == one.token)
 
     def _is_copy(self, one: Delivery, publication: Publication | None) -> bool:
-        """Whether another record of its message id came before."""
+        """Return whether another record of its message id was delivered before."""
         if any(older.stamp != one.stamp for older in deliveries_of(one.older)):
             return True
         if one.stamp and any(lane.log.find(one.token, 0) for lane in self.lanes.values()):
@@ -249,7 +249,7 @@ class KeyChecker:
         return named is not None and bool(named.received >> self.subscription.index & 1)
 
     def _is_foreign(self, one: Delivery, publication: Publication | None) -> bool:
-        """10: of an epoch, or from a part of an epoch, that the record does not have."""
+        """10: return whether a record belongs to an epoch, or to a part of an epoch, that is not on record."""
         if publication is not None:
             return publication.invoked_t == LONG_AGO or publication.may_predate(one.event.generation)
         placed = any(lane.log.positions_of(one.token) for lane in self.lanes.values())
@@ -257,7 +257,7 @@ class KeyChecker:
         return not known and (epoch is None or epoch.may_predate(one.seq))  # L5: a known message id is of a recorded publish
 
     def _first_of_others(self, one: Delivery, numbers: NumbersCheck) -> Lane | None:
-        """13: the first delivery of a record whose publish is not on record."""
+        """13: place the first delivery of a record whose publish is not on record; return its lane, or None."""
         if not numbers.came(one, forgot=any(lane.log.floor for lane in self.lanes.values())):
             self.counts.deliveries_unplaced += 1
             return None
@@ -267,7 +267,7 @@ class KeyChecker:
         return self.lane("")
 
     def _settled_region(self, one: Delivery) -> str | None:
-        """The region of a record whose publish is settled: that of another record of its message id, or the only one of its epoch."""
+        """Return the region of a record with a settled publish: that of another record of its message id, or the only one of its epoch."""
         if one.older is not None:
             return one.older.region
         region = next((region for region, lane in self.lanes.items() if lane.log.positions_of(one.token)), None)
@@ -284,7 +284,7 @@ class KeyChecker:
             lane.unplaced(one)
 
     def lane(self, region: str) -> Lane:
-        """The lane of a region."""
+        """Return the lane of a region."""
         lane = self.current_lane
         if lane is not None and lane.region == region:
             return lane
@@ -297,7 +297,7 @@ class KeyChecker:
     # --- publishes -----------------------------------------------------------------------------------------------------------
 
     def confirmed(self, publication: Publication, t: float) -> None:
-        """A publish was confirmed."""
+        """Note that a publish was confirmed."""
         token = publication.token
         assert token is not None
         first = first_of(publication, self.subscription.index) if publication.early else None
@@ -325,7 +325,7 @@ class KeyChecker:
             integrity.verify_confirmation(self, publication, t)
 
     def evict(self, epoch: Epoch) -> None:
-        """An epoch was forgotten."""
+        """Forget the publications of an epoch, and mark its positions as unplaced."""
         for lane in self.lanes.values():
             for publication in [one for one in lane.pending if one.epoch is epoch]:
                 del lane.pending[publication]
@@ -334,13 +334,13 @@ class KeyChecker:
                     lane.log.mark(position, UNPLACED)  # a redelivery would not be recognised
 
     def newest(self, token: int) -> Delivery | None:
-        """The last delivery of a message id."""
+        """Return the last delivery of a message id, or None."""
         return self.live.get(token)
 
     # --- time and control ----------------------------------------------------------------------------------------------------
 
     def control(self, grace: Grace) -> None:
-        """A control operation, or a hole in the record: what is on hold is decided, in doubt if something later might explain it."""
+        """Decide the deliveries on hold at a control operation or a hole in the record: in doubt if a later event might explain them."""
         for lane in self.lanes.values():
             lane.stop(grace.begun_t)
         self.collector.excuse(grace.until_t, grace.cause)
@@ -352,14 +352,14 @@ class KeyChecker:
         self.liveness.control()
 
     def sought(self, seek: Seek) -> None:
-        """A seek back."""
+        """Note a seek back."""
         for lane in self.lanes.values():
             lane.sought(seek)
         self.liveness.sought(seek)
 
     @property
     def due_t(self) -> float:
-        """When something has to be decided without a further event."""
+        """The time of the next decision that needs no further event."""
         due_t = self.liveness.due_t
         if self.compare_t < due_t:
             due_t = self.compare_t
@@ -371,7 +371,7 @@ class KeyChecker:
         return due_t
 
     def wake(self, now: float) -> None:
-        """Decides what was due before `now`."""
+        """Decide everything that was due before `now`."""
         for lane in self.lanes.values():
             lane.settle(now)
             lane.commit(now)
@@ -382,18 +382,18 @@ class KeyChecker:
             self.liveness.wake(now)
 
     def end(self, t: float) -> None:
-        """Nothing comes any more, and what is overdue at `t` is so."""
+        """Decide all deliveries on hold at the end of the record, and report messages that are overdue at `t`."""
         self.wake(inf)
         self.liveness.verify(t, t)
 
     def stop(self, t: float) -> None:
-        """The record stopped at `t`: decides what nothing after it can explain."""
+        """Decide the deliveries on hold that no event after `t`, the end of the record, can explain."""
         for lane in self.lanes.values():
             lane.stop(t)
         if self.numbers is not None:
             self.numbers.settle(t)
 
     def cut_off(self) -> None:
-        """From now on all that is on hold is in doubt: later events that were not recorded may explain it."""
+        """Make all later decisions doubtful: events after a cut-off record may explain them."""
         self.group.compare(self)
         self.collector.excuse(inf, CUT_OFF)

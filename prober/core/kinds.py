@@ -1,8 +1,7 @@
 """The meaning of each kind of finding.
 
-This table is the only description; texts elsewhere are derived from it.
-
-The rules by which they are found stand at the heads of the files that find them; the sentences about single findings in `evidence.explain`.
+This table is the only description; texts elsewhere are derived from it. The modules that find them state their rules; `evidence.explain`
+contains the sentences about single findings.
 """
 
 from __future__ import annotations
@@ -66,16 +65,16 @@ class KindMeaning:
 
     @property
     def is_wait(self) -> bool:
-        """Whether it says that something did not come: no event shows it, but the passing of a deadline."""
+        """Whether it is about a missing delivery: a missed deadline proves it, not an event."""
         return Status.LIVENESS in self.statuses
 
     def can_be(self, statuses: Set[Status]) -> bool:
-        """Whether it can have one of these statuses."""
+        """Return whether a finding of the kind can have one of these statuses."""
         return not statuses.isdisjoint(self.statuses)
 
 
 WITHIN_A_REGION: Final = frozenset({Guarantee.ORDER, Guarantee.REDELIVERY, Guarantee.ONE_HOLDER, Guarantee.ONE_OUTSTANDING})
-"""The guarantees that hold among the messages of one publishing region."""
+"""The guarantees that hold only among the messages of one publishing region."""
 
 _PROVEN: Final = (Status.VIOLATION, Status.INDETERMINATE)
 _WAIT: Final = (Status.LIVENESS, Status.INDETERMINATE)
@@ -259,7 +258,7 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
 
 
 class Symptom(StrEnum):
-    """Visible effect of a fault: an incident has one, whichever probes and kinds of findings show it."""
+    """The visible effect of a fault. An incident has one symptom, for all probes and kinds of findings that show it."""
 
     ORDER = "order"
     REDELIVERY = "redelivery"
@@ -295,12 +294,12 @@ _SYMPTOM_OF: Final = {
 
 
 def symptom_of(kind: Kind) -> Symptom:
-    """The symptom under which findings of a kind are grouped."""
+    """Return the symptom that groups findings of a kind."""
     return _SYMPTOM_OF[KINDS[kind].guarantee]
 
 
 USUAL: Final = frozenset({Kind.AFFINITY_SPLIT})
-"""Kinds against behaviour that Google documents as usual and does not guarantee. Runs and incidents with these alone are WARN."""
+"""Kinds about behaviour that Google documents as usual and does not guarantee. Runs and incidents with only these are WARN."""
 
 OF_PUBLISHERS: Final = frozenset({Kind.PUBLISHED_OUT_OF_ORDER})
 """Actions of publishers that the service preserved.
@@ -310,17 +309,17 @@ They are information about the service, but an engineer has to look at them. All
 
 
 def is_reported(kind: Kind, status: Status) -> bool:
-    """Whether a finding is shown to readers, and not only counted."""
+    """Return whether a finding is shown to readers, and not only counted."""
     return status is not Status.INFO or kind in OF_PUBLISHERS
 
 
 def kinds_about(indicator: str) -> frozenset[Kind]:
-    """The kinds that make a counted thing bad, by the name of the indicator."""
+    """Return the kinds that make an event bad for an indicator."""
     return frozenset(kind for kind, meaning in KINDS.items() if meaning.indicator == indicator)
 
 
 def breaking(guarantee: Guarantee, statuses: Set[Status] = FAILING) -> tuple[Kind, ...]:
-    """The kinds about a guarantee that can have one of these statuses.
+    """Return the kinds about a guarantee that can have one of these statuses.
 
     By default those that can fail a run.
     """

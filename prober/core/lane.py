@@ -1,7 +1,7 @@
-"""One key of one subscription in one publishing region: deliveries in, problems out.
+"""One key of one subscription in one publishing region: input deliveries, output problems.
 
-Deliveries are taken as sent in order of arrival where that is legal without an assumption (`_accept`). Where it is not, the lane is *on
-hold* until all that may explain it had time to come, and looks for the best order of sends in the `window` (`search`).
+Deliveries are accepted in order of arrival while that is legal without an assumption (`_accept`). Otherwise the lane is *on hold* until all
+events that may explain the delivery had time to arrive, and then searches for the best order of sends in the `window` (`search`).
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
     from prober.core.key import KeyChecker
 
 TOGETHER_MAX: Final = 1024
-"""Deliveries on hold that are explained together."""
+"""Largest number of deliveries on hold that are explained together."""
 OPTIONAL_MAX: Final = 512
-"""Deliveries that came after what is on hold and are tried before it."""
+"""Largest number of deliveries after those on hold that are tried before them."""
 WAITING_MAX: Final = 65_536
-"""Deliveries that may wait on hold; beyond that it is decided at once."""
+"""Largest number of deliveries on hold; beyond that they are decided at once."""
 COMPARED_MAX: Final = 32
-"""Deliveries that are explained again because of a late confirmation."""
+"""Largest number of deliveries that are explained again because of a late confirmation."""
 TOO_MUCH: Final = "there are too many orders in which this may have been sent"
 
 
 class Lane(AcceptedDeliveries):
-    """See the head of this file.
+    """A key of one subscription in one publishing region; see the module docstring.
 
-    waiting     what came since something could not be accepted, that first; `due_t`: when it is decided at the latest.
-    pending     confirmed publications that have not come, in order of invocation, each with the delivery that missed it with an excuse.
-    overtaken   publications of which a finding says that they are missing before a delivery.
-    seek        a seek back since which nothing came.
-    deferred    publications that were confirmed after others had come that may stand behind them, and when to compare them.
+    waiting     deliveries on hold, the unaccepted one first; `due_t`: the latest time of its decision.
+    pending     confirmed publications not yet delivered, in order of invocation, each with an excused delivery that preceded it, if any.
+    overtaken   publications that a finding reports as missing before a delivery.
+    seek        a seek back without a delivery since.
+    deferred    publications confirmed after later ones were delivered, each with the time of their comparison.
     """
 
     __slots__ = ("_in_grace", "_is_across_publishers", "deferred", "due_t", "overtaken", "pending", "seek")
@@ -66,7 +66,7 @@ class Lane(AcceptedDeliveries):
     # --- deliveries ----------------------------------------------------------------------------------------------------------
 
     def deliver(self, one: Delivery, known: int) -> None:
-        """A delivery of the region; `known`: the position of its record, 0 if that is new."""
+        """Accept a delivery of the region, or put it on hold; `known`: the position of its record, 0 if that is new."""
         if known:
             self._remember(one, known)
         one.unplaced = self._may_stand_elsewhere(one, known)
@@ -88,20 +88,20 @@ class Lane(AcceptedDeliveries):
                 self._resolve_all(one.t)
 
     def _was_not_alone(self, one: Delivery) -> bool:
-        """10: whether a stream that was open before the record may have been sent it before what was taken as certain."""
+        """10: return whether a stream opened before the record may have been sent this before the last certain send."""
         before = self.settled.before
         if one.session.opened_t > LONG_AGO or self._key.rules.mode is not Mode.STREAMING or before is None or self.waiting:
             return False
         return before.session is not one.session and not provably_before(self._key.rules, before, one)
 
     def _due_of(self, one: Delivery) -> float:
-        """When nothing can come any more that explains a delivery: at once where no other session may deliver, or be lost."""
+        """Return the latest time of an event that explains a delivery: now if no other session may deliver or be lost."""
         may_be_named = self._is_across_publishers and self._hold_s < inf  # whether what is missing comes late names the violation
         waits = may_be_named or self._key.rules.clock_error_s or self._key.subscription.may_explain(one)
         return one.t + self._hold_s if waits else one.t
 
     def _accept(self, one: Delivery, known: int) -> bool:
-        """Takes a delivery as sent now; False if that needs an explanation. `known`: the position of its record, 0 if that is new."""
+        """Accept a delivery as the next send; return False if that needs an explanation. `known`: the position of its record, 0 if new."""
         grace = self._grace_of(one) if self._key.subscription.graces else None
         if self.seek is not None:
             self._begin_again(grace)
@@ -123,7 +123,7 @@ class Lane(AcceptedDeliveries):
         return True
 
     def _grace_of(self, one: Delivery) -> Grace | None:
-        """The grace period that a delivery belongs to; behind one nothing is known about the last send."""
+        """Return the grace period of a delivery; reset the last send at its start and its end."""
         grace = self._key.subscription.grace_of(one)
         if grace is None and (self._in_grace or self._was_controlled(one)):
             self.reset()
@@ -131,14 +131,14 @@ class Lane(AcceptedDeliveries):
         return grace
 
     def _was_controlled(self, one: Delivery) -> bool:
-        """Whether a control operation came between the last send and this one, by clocks that differ."""
+        """Return whether a control operation may have occurred between the last send and this one, by different clocks."""
         before, graces, eps = self.now.before, self._key.subscription.graces, self._key.rules.clock_error_s
         if before is None or not graces or not eps or isinstance(before, Restart):
             return False
         return any(before.t - eps <= grace.until_t and grace.begun_t <= one.t for grace in graces)
 
     def _is_simple(self, state: State, one: Delivery, position: int) -> bool:
-        """Whether a send is legal at sight: not past the next message, no other holder."""
+        """Return whether a send is legal without examination: at most the next position, and no other holder."""
         before, subscription = state.before, self._key.subscription
         if before is None or subscription.graces:
             return not subscription.graces
@@ -149,7 +149,7 @@ class Lane(AcceptedDeliveries):
         return next(held_below(state.latest_outstanding(), one.owner, position), None) is None
 
     def _missing(self, one: Delivery) -> list[Publication]:
-        """4: what has to be in the log before a new record and has not come."""
+        """4: return the publications that must precede a new record in the log and were not delivered."""
         publication = one.publication
         if publication is None:
             return []
@@ -180,7 +180,7 @@ class Lane(AcceptedDeliveries):
     # --- on hold -------------------------------------------------------------------------------------------------------------
 
     def settle(self, now: float) -> None:
-        """Decides what was on hold until before `now`."""
+        """Decide the deliveries that were due before `now`."""
         while self.waiting and (self.due_t < now or now == inf):
             self._commit_if_due(now)
             if len(self.waiting) == 1 or not self._resolve_all(now):
@@ -188,7 +188,7 @@ class Lane(AcceptedDeliveries):
         self._compare(now)
 
     def stop(self, now: float) -> None:
-        """Decides what was on hold until before `now`, the end of the record, and what nothing later can explain."""
+        """Decide the deliveries that were due before `now`, the end of the record, and those that no later event can explain."""
         self.settle(now)
         while self.waiting and self._is_over(self.waiting[0], now):
             self._resolve(inf)
@@ -196,11 +196,11 @@ class Lane(AcceptedDeliveries):
             self.commit(inf if self._is_over(self.window[-1], now) else now)
 
     def _is_over(self, one: Delivery, stopped_t: float) -> bool:
-        """Whether nothing that may be missing from a record that stopped can explain a delivery."""
+        """Return whether no event that is missing from a stopped record can explain a delivery."""
         return one.t + 2 * self._key.rules.clock_error_s <= stopped_t and not self._key.subscription.may_explain(one)
 
     def _resolve_all(self, now: float) -> bool:
-        """Looks for a legal order of what waits, less often the more often that was needed since the last certain moment."""
+        """Search for a legal order of the deliveries on hold; each search doubles the number after which the next one starts."""
         self._effort.patience *= 2
         several, rest = self.waiting[:TOGETHER_MAX], self.waiting[TOGETHER_MAX:]
         for kept in self._may_be_kept():
@@ -217,7 +217,7 @@ class Lane(AcceptedDeliveries):
         return True
 
     def _resolve(self, now: float) -> None:
-        """Looks for a legal order; where there is none, tells the breach: only if no order of the whole window is one."""
+        """Search for a legal order; report a breach only if no order of the whole window is legal."""
         first, *rest = self.waiting
         eps = self._key.rules.clock_error_s
         others_t = max((one.t for one in self.window if one.session is not first.session), default=-inf)
@@ -240,7 +240,7 @@ class Lane(AcceptedDeliveries):
         self._go_on()
 
     def _may_be_kept(self) -> Iterator[int]:
-        """How many of the window are kept in their places at first, and then: none. Fewer if none was needed the last time."""
+        """Yield how many deliveries of the window keep their places: all but the recent ones (then doubled), and after that none."""
         kept = len(self.window) - self._effort.recent
         if kept > 0:
             yield kept
@@ -258,7 +258,7 @@ class Lane(AcceptedDeliveries):
                 return
 
     def _search(self, new: Iterable[Delivery], optional: Iterable[Delivery] = (), kept: int = 0) -> Search:
-        """A search for an order of the window and what is new; the first of the window, so many, are kept in their places."""
+        """Return a search for an order of the window and the new deliveries; the first `kept` of the window keep their places."""
         settled, frontier = self._state_behind(kept)
         mandatory = sorted((*self.window[kept:], *new), key=lambda one: one.number)
         items = [*mandatory, *optional]
@@ -291,7 +291,7 @@ class Lane(AcceptedDeliveries):
     # --- what else happens ---------------------------------------------------------------------------------------------------
 
     def unplaced(self, one: Delivery) -> None:
-        """A delivery without a place in the record: the service may go on from anywhere."""
+        """Note a delivery without a place in the record: the service may continue anywhere after it."""
         self.seek = None
         if self.waiting and one.earliest_t <= self.waiting[0].t + self._key.rules.clock_error_s:
             self._note_elsewhere(one)  # it may be the one that is missing
@@ -300,7 +300,7 @@ class Lane(AcceptedDeliveries):
         self.reset(one)
 
     def control(self, *, is_hole: bool) -> None:
-        """A control operation, or a hole in the record."""
+        """Decide the deliveries on hold and forget the state at a control operation or a hole in the record."""
         self.opportunities.control()
         self.seek = None
         while self.waiting:
@@ -314,7 +314,7 @@ class Lane(AcceptedDeliveries):
                 self.log.mark(position, ACKED)  # it may have undone what another one did
 
     def sought(self, seek: Seek) -> None:
-        """A seek back: messages that it provably brings back lose their acknowledgement."""
+        """Note a seek back: messages that it provably restores lose their acknowledgement."""
         self.seek, log = seek.of(self.log, self._key.rules), self.log
         for position in log.between(0, log.frontier + 1):
             if seek.brings(log, position, self._key.rules):
@@ -323,13 +323,13 @@ class Lane(AcceptedDeliveries):
         self.opportunities.sought(self.seek)
 
     def _begin_again(self, grace: Grace | None) -> None:
-        """The first delivery since a seek back; it may begin with the redelivery."""
+        """Prepare the state for the first delivery since a seek back, which may start the redelivery."""
         seek, self.seek = self.seek, None
         if grace is None and seek is not None and seek.start <= seek.target and not self.window:
             self.settled.restart(Restart(seek, self.log), seek.start - 1)
 
     def confirmed(self, publication: Publication, delivery: Delivery | None, t: float) -> None:
-        """A publish was confirmed; `delivery` is the first delivery of its primary, if that came before."""
+        """Note a confirmed publish; `delivery` is the first delivery of its primary, if that was received before."""
         if delivery is None:
             late = publication.seq < self.highest.get(publication.epoch.name, 0)
             last = next(reversed(self.pending), None)
@@ -349,7 +349,7 @@ class Lane(AcceptedDeliveries):
             self._defer(publication, t)
 
     def note_filtered(self, publication: Publication, one: Delivery) -> None:
-        """With a filter nothing waits for a publication, so it is compared once it comes, if that may be late."""
+        """Compare a delivered publication later, if it may be late: with a filter no delivery waits for a missing one."""
         if one.invoked_t <= self.latest_invoked_t:
             self._defer(publication, one.t)
 
@@ -358,16 +358,16 @@ class Lane(AcceptedDeliveries):
         self.due_t = min(self.due_t, t + self._hold_s)
 
     def arrival_of(self, publication: Publication) -> Delivery | None:
-        """The first delivery of a primary, if it came."""
+        """Return the first delivery of a primary, if it was received."""
         came = (*self.waiting, *self.window)
         return next((one for one in came if one.publication is publication and one.token == publication.token), None)
 
     def is_unconfirmed_before(self, position: int) -> bool:
-        """Whether an acknowledgement of something before a position was not confirmed."""
+        """Return whether an acknowledgement of a message before a position is unconfirmed."""
         return any(not self.log.flagged(one, ACK_CONFIRMED) for one in self.log.skipped(0, position))
 
     def _is_joined(self, delivery: Delivery | None) -> bool:
-        """Whether the order of a delivery and its neighbours was not certain when it was learned."""
+        """Return whether the order of a delivery and its neighbours was uncertain when it was learned."""
         if delivery is None or not self.window or delivery.position <= self.log.final:
             return False
         return self.log.low(delivery.position) != self.log.high(delivery.position)
@@ -375,7 +375,7 @@ class Lane(AcceptedDeliveries):
     # --- comparisons that a late confirmation makes necessary: L3 ------------------------------------------------------------
 
     def _compare(self, now: float) -> None:
-        """Compares what was confirmed late with what came before, and behind."""
+        """Compare publications that were confirmed late with the records before and after them."""
         if min((t for t, _ in self.deferred), default=inf) >= now and now < inf:
             return
         due = [one for one in self.deferred if one[0] < now or now == inf]

@@ -20,17 +20,18 @@ if TYPE_CHECKING:
 
 
 def first_of(publication: Publication, subscription: int) -> Delivery | None:
-    """The first delivery of a primary on a subscription, if it came before its confirmation."""
+    """Return the first delivery of a primary on a subscription, if it was received before its confirmation."""
     return next((one for one in publication.early_on(subscription) if one.token == publication.token), None)
 
 
 def pairs(
     log: Log, pending: Iterable[Publication], publication: Publication, delivery: Delivery | None, rules: Rules
 ) -> Iterator[tuple[Publication | int, int]]:
-    """Late or missing records, each with the position that it should precede.
+    """Yield late or missing records, each with the position that it should precede.
 
-    publication     the one that was just confirmed, or came, and `delivery` the first delivery of its primary, if it came first.
-    pending         confirmed publications that have not come; with a filter they need not come.
+    publication     the publication that was just confirmed, or delivered, and `delivery` the first delivery of its primary, if that was
+                    received first.
+    pending         confirmed publications not yet delivered; with a filter they need not be.
     """
     position = _place(log, publication) if delivery is None else delivery.position or log.find(delivery.token, delivery.stamp)
     if position:
@@ -40,7 +41,7 @@ def pairs(
 
 
 def _place(log: Log, publication: Publication) -> int:
-    """The position of a primary that came after its confirmation; 0 if it has not come."""
+    """Return the position of a primary delivered after its confirmation; 0 if it has not been delivered."""
     assert publication.token is not None
     return next((one for one in log.positions_of(publication.token) if _is_primary(log, one, publication)), 0)
 
@@ -48,7 +49,7 @@ def _place(log: Log, publication: Publication) -> int:
 def _behind(
     log: Log, pending: Iterable[Publication], publication: Publication, position: int
 ) -> Iterator[tuple[Publication | int, int]]:
-    """Records that should stand before the position and stand behind it, or were not delivered."""
+    """Yield records that should precede the position and follow it, or were not delivered."""
     for other in range(log.high(position) + 1, log.frontier + 1):
         earlier = log.seq(other) < publication.seq and log.invoked_t(other) <= publication.ordered_t
         if earlier and _is_primary(log, other, publication):
@@ -59,7 +60,7 @@ def _behind(
 
 
 def _before(log: Log, publication: Publication, position: int, eps: float) -> Iterator[tuple[Publication | int, int]]:
-    """Records that should stand behind the publication and stand before it."""
+    """Yield the position that should follow the publication and precedes it."""
     start = log.low(position) if position else log.frontier + 1
     for other in range(start - 1, log.floor, -1):
         if publication.confirmed_t + eps < log.invoked_t(other) and not log.flagged(other, UNPLACED | SHARED):
@@ -74,13 +75,13 @@ def _before(log: Log, publication: Publication, position: int, eps: float) -> It
 
 
 def _is_primary(log: Log, position: int, publication: Publication) -> bool:
-    """Whether a position is a primary of the same epoch whose place is known."""
+    """Return whether a position contains a primary of the same epoch whose place is known."""
     certain = log.flagged(position, PRIMARY) and not log.flagged(position, UNPLACED | SHARED)
     return certain and log.epoch(position) == publication.epoch.name
 
 
 def stands_below(log: Log, upto: int, epoch: str, seq: int, invoked_t: float) -> int:
-    """The first position up to one that a primary stands before, wherever its own place is (L3); 0 if none is known."""
+    """Return the first position up to `upto` that a primary precedes, for any place of its own (L3); 0 if none is known."""
     found = 0
     for other in range(upto, log.floor, -1):
         if log.flagged(other, PRIMARY) and not log.flagged(other, UNPLACED | SHARED) and log.epoch(other) == epoch:
@@ -91,7 +92,7 @@ def stands_below(log: Log, upto: int, epoch: str, seq: int, invoked_t: float) ->
 
 
 def note_late(subscription: Subscription, deliveries: Iterable[Delivery]) -> None:
-    """10: a late message may have been sent before an early one, on a stream that turned out to be broken since."""
+    """10: mark late messages as unplaced that may have been sent before early ones, on a stream that broke later."""
     earlier, latest_t = list[Delivery](), -inf
     for one in deliveries if subscription.losses else ():
         if one.first and not one.unplaced and one.invoked_t < latest_t:

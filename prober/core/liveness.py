@@ -1,7 +1,7 @@
-"""Liveness (docs/model.md, section 8): messages arrive, redeliveries complete.
+"""Liveness (docs/model.md, section 8): messages arrive, redeliveries complete, and unacknowledged messages return.
 
-Unacknowledged messages must return, too. No message has a timer: the check reads the clocks of a key (`clocks`) when its first pending
-message may be overdue. So a message that arrives soon costs next to nothing, and a key that moves is looked at once in a deadline.
+No message has a timer: the check reads the clocks of a key (`clocks`) when its first pending message may be overdue. So a message that
+arrives soon costs next to nothing, and a key with deliveries is examined once per deadline.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
     from prober.core.lane import Lane
 
 OLDER_LOOKED_AT: Final = 8
-"""Earlier deliveries of a message that are looked at for an acknowledgement; the log tells of the others."""
+"""Number of earlier deliveries of a message examined for an acknowledgement; the log contains the others."""
 PROVEN_KEPT: Final = 1024
-"""Messages of unknown outcome that another subscription received; beyond that the oldest are forgotten."""
+"""Number of messages of unknown outcome that another subscription received; beyond that the oldest are forgotten."""
 OLDEST: Final = 16
-"""Pending messages that are asked since when they have been known: they are in the order of the invocations."""
+"""Number of oldest pending messages, in the order of their invocations, examined for the first that can be overdue."""
 PATIENCE: Final = 1 / 32
-"""The share of a deadline after which something is looked at again at the earliest."""
+"""The share of a deadline before which a pending message is not examined again."""
 
 NOTHING: Final[frozenset[Any]] = frozenset()
 
 
 class Pending(NamedTuple):
-    """A record that another subscription proved to be stored: since when that is known."""
+    """A publication that another subscription proved to be stored, and since when that is known."""
 
     publication: Publication
     t: float
 
 
 class Liveness:
-    """Pending deliveries of one key on one subscription.
+    """The pending deliveries of one key on one subscription.
 
-    due_t       when something may be overdue, infinite while nothing is pending.
+    due_t       the earliest time at which a message may be overdue, infinite while none is pending.
     clock       the obstacles of the key.
     """
 
@@ -68,7 +68,7 @@ class Liveness:
     # --- what happens --------------------------------------------------------------------------------------------------------
 
     def delivered(self, one: Delivery, lane: Lane | None) -> None:
-        """A message was delivered; `lane` is None if it has no place in the record."""
+        """Note a delivery; `lane` is None if it has no place in the record."""
         key, clock, runs, subscription = self._key, self.clock, self._runs, self._key.subscription
         t = clock.last_t = one.t
         self.last_number = one.number
@@ -92,7 +92,7 @@ class Liveness:
             self.due_t = t + self._shortest_s
 
     def acked(self, one: Delivery, t: float) -> None:
-        """An acknowledgement of a delivery is sent."""
+        """Note an acknowledgement of a delivery."""
         self.clock.holds.acked(one, t)
         if self._runs.restored:
             self._runs.gone(one.token)
@@ -100,22 +100,22 @@ class Liveness:
             self._key.subscription.clocks.answered(one, t)
 
     def acked_unseen(self, token: int) -> None:
-        """An acknowledgement is sent of a delivery that was forgotten, or never recorded."""
+        """Note an acknowledgement of a delivery that was forgotten, or never recorded."""
         self.clock.holds.drop(token)
         self._runs.gone(token)
 
     def nacked(self, one: Delivery, t: float) -> None:
-        """A negative acknowledgement of a delivery is sent."""
+        """Note a negative acknowledgement of a delivery."""
         self._key.subscription.clocks.answered(one, t)
 
     def leased(self, one: Delivery, t: float) -> None:
-        """The lease of a delivery is changed."""
+        """Note a changed lease of a delivery."""
         self.clock.holds.leased(one)
         self._key.subscription.clocks.touch(self.clock.holds, lease_until(self._key.rules, one) - one.t)
         self.clock.holds.touched_t = max(self.clock.holds.touched_t, t)
 
     def leased_after_answer(self, token: int, event: LeaseModified) -> None:
-        """A lease is extended though an acknowledgement was sent, which may have been lost, or of a delivery from before the record."""
+        """Note an extended lease after an acknowledgement, which may have been lost, or of a delivery from before the record."""
         rules, session = self._key.rules, self._key.subscription.sessions.get(event.session)
         until_t = event.t + event.seconds + rules.delivery_delay_max_s + rules.clock_error_s
         if session is None:
@@ -125,12 +125,12 @@ class Liveness:
             self._key.subscription.clocks.extended(self.clock.holds, session, token, event.t, until_t)
 
     def confirmed(self, t: float) -> None:
-        """A publish was confirmed."""
+        """Note a confirmed publish: its delivery may become overdue."""
         if self.due_t == inf:
             self.due_t = t + self._shortest_s
 
     def proven(self, publication: Publication, token: int, t: float) -> None:
-        """Another subscription received a record of a publish whose outcome is not known: so it was stored."""
+        """Note that another subscription received a publish of unknown outcome: it was stored."""
         early = publication.early_on(self._key.subscription.index)
         if len(early) >= DUPLICATES_KEPT:
             return  # it may have come, and is not remembered
@@ -141,24 +141,24 @@ class Liveness:
             self.confirmed(t)
 
     def dead_lettered(self, token: int, t: float) -> None:
-        """A message left the subscription."""
+        """Note that a message left the subscription."""
         self.clock.holds.drop(token, t)
         self._proven.pop(token, None)
         self._runs.gone(token)
 
     def control(self) -> None:
-        """A control operation, or a hole in the record: earlier messages are no longer pending."""
+        """Forget pending messages at a control operation or a hole in the record."""
         self.clock.holds.forget_pending()
         self._runs.clear()
         self._proven.clear()
         self.confirmed(self._key.collector.grace_until_t)
 
     def sought(self, seek: Seek) -> None:
-        """A seek back: what was published since then is to be delivered again."""
+        """Note a seek back: messages published since its time are to be redelivered."""
         self._runs.sought(seek)
 
     def foreign(self) -> None:
-        """The key was in use before the record, or in a hole of it: with a retry policy a message that was nacked then may still wait."""
+        """Note that the key was used before the record, or in a hole of it: with a retry policy a message nacked then may still wait."""
         rules, graces = self._key.rules, self._key.subscription.graces
         if rules.retry_backoff_max_s:
             since_t = max(self._key.subscription.first_seen_t, *(grace.until_t for grace in graces if grace.is_hole), LONG_AGO)
@@ -171,11 +171,11 @@ class Liveness:
 
     @property
     def _margin_s(self) -> float:
-        """A stream may have been dead for so long before anybody notices."""
+        """The seconds for which a stream may be dead before its client notices."""
         return self._key.rules.close_detection_max_s if self._key.subscription.streaming else 0.0
 
     def _was_acked(self, one: Delivery, lane: Lane) -> bool:
-        """Whether a record left the subscription, or an earlier delivery of it was acknowledged, which no seek has undone."""
+        """Return whether a record left the subscription, or was acknowledged without a later seek back that undid it."""
         position = one.position or lane.position_of(one)  # it may be on hold
         if lane.log.flagged(position, ACKED | REMOVED):
             return True
@@ -186,12 +186,12 @@ class Liveness:
     # --- deadlines -----------------------------------------------------------------------------------------------------------
 
     def wake(self, now: float) -> None:
-        """Tells what is overdue before `now`, but for what the end of a stream, if that was not noticed yet, may explain."""
+        """Report messages overdue before `now`, except those that the unnoticed end of a stream may explain."""
         if self.due_t < now:
             self.verify(now - self._margin_s, now)
 
     def verify(self, now: float, seen_t: float) -> None:
-        """Tells what is overdue at `now`. Events were seen until `seen_t`."""
+        """Report messages overdue at `now`. `seen_t` is the time up to which events were seen."""
         self.clock.holds.tidy(now)
         if self._key.subscription.first_seen_t == inf:
             self.due_t = seen_t + self._shortest_s
@@ -204,7 +204,7 @@ class Liveness:
         self.due_t = max(now + least_s + self._margin_s, seen_t + 1e-3) if left else inf
 
     def _decide(self, kind: Kind, what: object, wait: Wait, now: float, doubt: str) -> tuple[Verdict, str]:
-        """The verdict of a clock, and why it is no proof: after a finding in doubt only the proof is reported."""
+        """Return the verdict of a clock, and why it is no proof: after a doubtful finding only a proven one is reported."""
         clocks, once = self._key.subscription.clocks, (kind, what, HELD_ELSEWHERE)
         verdict = clocks.decide(self.clock, wait, now, firm=not doubt)
         if doubt or verdict.passed_t < inf or once in self._reported or once in self._reported_lost:
@@ -219,13 +219,13 @@ class Liveness:
         return in_doubt, ""
 
     def _expires(self, invoked_t: float, now: float) -> float:
-        """Until when a message is pending: an older one may have expired."""
+        """Return until when a message is pending: it may expire before `now`."""
         return min(now, invoked_t + self._key.rules.message_retention_s - self._key.rules.clock_error_s)
 
     # --- what was never delivered --------------------------------------------------------------------------------------------
 
     def _pending(self) -> Iterator[tuple[Publication, float]]:
-        """Stored messages that were not delivered, each with the time since which that is known."""
+        """Yield stored messages that were not delivered, each with the time since which that is known."""
         clocks = self._key.subscription.clocks
         if self._key.rules.filtered:
             return
@@ -238,7 +238,7 @@ class Liveness:
                 yield publication, t
 
     def _may_be_pending(self, publication: Publication, since_t: float) -> bool:
-        """Whether nothing excuses that it has not come: a control operation, an unknown beginning, or that its epoch was forgotten."""
+        """Return whether the absence of a message has no excuse: a control operation, an adopted start, or a forgotten epoch."""
         predates = may_predate(self._key, publication) if since_t == self._key.baseline_t else publication.invoked_t <= since_t
         if predates or self._key.subscription.clocks.pending_since(publication.invoked_t) == inf:
             return False
@@ -246,7 +246,7 @@ class Liveness:
         return epoch.open.get(publication.seq) is publication and self._key.group.epochs.get(epoch.name) is epoch
 
     def _undelivered(self, now: float) -> Iterator[float]:
-        """STUCK. Yields when to look again, from now on."""
+        """Report STUCK; yield the seconds until the next look."""
         deadline_s = self._key.rules.delivery_deadline_s
         oldest = list(islice(self._verified(now), OLDEST))
         if not oldest:
@@ -266,16 +266,16 @@ class Liveness:
         yield verdict.left_s or deadline_s
 
     def _verified(self, now: float) -> Iterator[tuple[Publication, float]]:
-        """Pending messages that can be overdue, the oldest first."""
+        """Yield the pending messages that can be overdue, the oldest first."""
         return (one for one in self._pending() if self._is_verified(*one, now))
 
     def _is_verified(self, publication: Publication, t: float, now: float) -> bool:
-        """Whether a message can be overdue before it is too old."""
+        """Return whether a message can be overdue before it expires."""
         until_t = self._expires(publication.invoked_t, now)
         return until_t == now or until_t - max(t, self.clock.last_t) > self._key.rules.delivery_deadline_s
 
     def _lost(self, now: float) -> Iterator[float]:
-        """LOST_OVERTAKEN: what others overtook; that the key moves on does not restart this deadline."""
+        """Report LOST_OVERTAKEN, whose deadline does not restart when the key advances; yield the seconds until the next look."""
         for lane in self._key.lanes.values():
             for publication, by in (*lane.overtaken.items(), *islice(lane.pending.items(), OLDEST)):
                 is_open = publication in lane.pending and publication not in self._reported_lost
@@ -295,7 +295,7 @@ class Liveness:
     # --- runs ----------------------------------------------------------------------------------------------------------------
 
     def _unfinished(self, now: float, excused_t: float) -> Iterator[float]:
-        """REDELIVERY_STALL: runs that did not come as far as they must, and what a seek back did not bring."""
+        """Report REDELIVERY_STALL: unfinished runs, and messages that a seek back did not restore. Yield seconds until the next look."""
         rules = self._key.rules
         for run in (*self._runs.unfinished(excused_t), *self._runs.not_brought_back()):
             if (Kind.REDELIVERY_STALL, run.lane) in self._reported:
@@ -317,7 +317,7 @@ class Liveness:
     # --- what was not acknowledged -------------------------------------------------------------------------------------------
 
     def _unacked(self, now: float, excused_t: float) -> Iterator[float]:
-        """UNACKED_STALL: an unacknowledged message, or one whose lease is over, has to be redelivered."""
+        """Report UNACKED_STALL: nacked messages, or expired leases, without a redelivery. Yield seconds until the next look."""
         deadline_s = self._key.rules.unacked_deadline_s
         if deadline_s == inf:
             return
@@ -348,14 +348,14 @@ class Liveness:
         return Wait(since_t, self._key.rules.unacked_deadline_s, self._invoked_t(one), lambda other: other.position <= place)
 
     def _invoked_t(self, one: Delivery) -> float:
-        """When the message of a delivery was published; long ago if that is not known."""
+        """Return when the message of a delivery was published; `LONG_AGO` if that is not known."""
         if one.publication is not None:
             return one.publication.invoked_t
         found = (lane.log.invoked_t(lane.log.find(one.token, one.stamp)) for lane in self._key.lanes.values())
         return max(found, default=LONG_AGO)
 
     def _tell_unacked(self, found: list[tuple[Delivery, Wait, float]], doubt: str) -> None:
-        """Files overdue deliveries: certain ones once, those in doubt once while the key stands still."""
+        """File overdue deliveries: certain ones once, doubtful ones once while the key has no delivery."""
         for one, _, _ in found:
             if not doubt:
                 self.clock.holds.others[one.record] = self.clock.holds.unacked.pop(one.record)
@@ -367,7 +367,7 @@ class Liveness:
         overdue.unacked(self._key, found, doubt)
 
     def is_idle(self, now: float) -> bool:
-        """Whether nothing is pending, and the key is in the way of nothing that another one waits for."""
+        """Return whether nothing is pending, and the key cannot delay any message of another key."""
         clock, rules = self.clock, self._key.rules
         longest_s = max(s for s in (0.0, rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s) if s < inf)
         if now - clock.holds.touched_t <= self._key.subscription.clocks.longest_s + 2 * longest_s:
@@ -379,7 +379,7 @@ class Liveness:
     # --- pending deliveries --------------------------------------------------------------------------------------------------
 
     def has_pending(self, now: float) -> bool:
-        """Whether a delivery to this subscription is pending, other than of a message that may be older than the retention."""
+        """Return whether a delivery to this subscription is pending, other than of a message that may have expired."""
         if not self._key.rules.filtered and any(self._is_outstanding(one, now) for one in self._publications()):
             return True
         unacked = self.clock.holds.unacked.values() if self._key.rules.unacked_deadline_s < inf else ()
@@ -387,13 +387,13 @@ class Liveness:
         return stays or self._runs.has_pending(self._key.subscription.clocks.excused_until())
 
     def _publications(self) -> Iterator[Publication]:
-        """Stored messages that were not delivered."""
+        """Yield stored messages that were not delivered."""
         for lane in self._key.lanes.values():
             yield from lane.pending
         yield from (publication for publication, _ in self._proven.values() if publication.token is None)
 
     def _is_outstanding(self, publication: Publication, now: float) -> bool:
-        """Whether it has to come: also where no baseline is known, if the subscription was there when it was published."""
+        """Return whether a message must be delivered: without a baseline, if the subscription existed at its publish."""
         since_t = self._key.baseline_t
         if self._key.adopts:
             since_t = self._key.subscription.first_seen_t + self._key.rules.clock_error_s

@@ -1,7 +1,7 @@
-"""The log of one key on one subscription, as far as it was learned: which record stands at which position.
+"""The learned log of one key on one subscription: the record at each position.
 
-Columns, one entry per position, the oldest forgotten first. A position whose order with the one before is not certain is *joined* to
-it; positions that are joined form a group, inside which any order may be the true one.
+Columns, one entry per position, the oldest forgotten first. A position whose order with the one before is uncertain is *joined* to it.
+Joined positions form a group, inside which any order may be the true one.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from prober.core.names import RecordName
 ACKED: Final = 1
 """An acknowledgement was sent."""
 REMOVED: Final = 2
-"""It went to the dead-letter topic."""
+"""The record was sent to the dead-letter topic."""
 PRIMARY: Final = 4
-"""It is the record that a confirmed publish named."""
+"""A confirmed publish named the record."""
 UNPLACED: Final = 8
-"""It may stand elsewhere: it came where something may be missing from the record."""
+"""The record may have another place: the subscription's record may lack deliveries before it."""
 JOINED: Final = 16
-"""Its order with the position before is not certain."""
+"""The order of the record and the position before is uncertain."""
 SHARED: Final = 32
 """Another record has the same message id."""
 ACK_CONFIRMED: Final = 64
-"""With exactly-once delivery: an acknowledgement was confirmed."""
+"""An acknowledgement was confirmed (exactly-once delivery)."""
 STAYED: Final = 128
-"""No control operation has passed over it.
+"""No control operation has passed over the record.
 
-It came when the last operation had settled, or a seek provably brings it back.
+It was received after the last operation had settled, or a seek provably restores it.
 """
 
 
@@ -41,18 +41,18 @@ Powers of two, for short logs and for long ones; the filter has eight times as m
 """
 BITS: Final = bytes(1 << bit for bit in range(8))
 EPOCHS_MAX: Final = 65_535
-"""Names of epochs that a column can tell apart."""
+"""Largest number of epoch names that a column can distinguish."""
 SLACK: Final = 32
-"""Positions that may be kept beyond the window, so that the oldest are forgotten together."""
+"""Number of positions kept beyond the window, so that the oldest are forgotten together."""
 SHORT: Final = 64
-"""Positions of a short log."""
+"""Number of positions of a short log."""
 
 
 class Log:
-    """Positions count from 1. `window` of them are kept; `floor` are forgotten.
+    """The learned log. Positions count from 1. `window` of them are kept; `floor` are forgotten.
 
     frontier    the last position.
-    final   the positions up to this one keep their places, but for the order inside their groups.
+    final   the positions up to this one keep their places, except for the order inside their groups.
     """
 
     __slots__ = (
@@ -97,7 +97,7 @@ class Log:
         self._epoch_index = 0
 
     def append(self, token: int, stamp: int, number: int, epoch: str, seq: int, invoked_t: float, flags: int) -> int:
-        """A record is sent for the first time; its position."""
+        """Append the record of a first delivery; return its position."""
         if epoch != self._epoch:
             self._begin(epoch)
         slot = token & self._mask
@@ -119,7 +119,7 @@ class Log:
         return position
 
     def _begin(self, epoch: str) -> None:
-        """The next record is of another epoch than the last one."""
+        """Start another epoch with the next record."""
         if epoch not in self._names:
             if len(self._names) >= EPOCHS_MAX:
                 self._names.clear()
@@ -135,7 +135,7 @@ class Log:
             self._see_again()
 
     def _see_again(self) -> None:
-        """Forgets the message ids that left the log."""
+        """Rebuild the filter without the message ids that left the log."""
         self._seen, self._seen_from = bytearray(SEEN_BYTES[len(self.tokens) >= SHORT]), self.floor
         self._mask = 8 * len(self._seen) - 1
         for token in self.tokens:
@@ -143,7 +143,7 @@ class Log:
             self._seen[slot >> 3] |= BITS[slot & 7]
 
     def truncate(self, frontier: int) -> None:
-        """Takes back what was learned above a position."""
+        """Remove the positions after `frontier`."""
         for column in self._columns():
             del column[max(0, frontier - self.floor) :]
         self.frontier = self.floor + len(self.tokens)
@@ -152,23 +152,23 @@ class Log:
         return self.tokens, self.stamps, self.numbers, self.seqs, self.invoked, self.answered, self.epochs, self.flags
 
     def find(self, token: int, stamp: int) -> int:
-        """The position of a record, 0 if it is not known. Without a publish time the id alone decides."""
+        """Return the position of a record, 0 if it is unknown. Without a publish time the id alone decides."""
         for index in self._indices_of(token) if self.may_have(token) else ():
             if not stamp or not self.stamps[index] or self.stamps[index] == stamp:
                 return self.floor + index + 1
         return 0
 
     def may_have(self, token: int) -> bool:
-        """Whether a record of a message id may be in the log; False is certain."""
+        """Return whether a record of a message id may be in the log; False is definite."""
         slot = token & self._mask
         return self._seen[slot >> 3] & BITS[slot & 7] != 0
 
     def positions_of(self, token: int) -> list[int]:
-        """The positions of all records of a message id."""
+        """Return the positions of all records of a message id."""
         return [self.floor + index + 1 for index in self._indices_of(token)] if self.may_have(token) else []
 
     def _indices_of(self, token: int) -> Iterator[int]:
-        """Where a message id stands in the columns: searching bytes takes a twentieth of the time of searching numbers."""
+        """Yield the column indices of a message id: searching bytes takes a twentieth of the time of searching numbers."""
         size = self.tokens.itemsize
         column, wanted = self.tokens.tobytes(), array("q", (token,)).tobytes()
         at = column.find(wanted)
@@ -178,102 +178,102 @@ class Log:
             at = column.find(wanted, at + 1)
 
     def has_another(self, epoch: str, seq: int, token: int) -> bool:
-        """Whether another record of a sequence number of an epoch is known."""
+        """Return whether another record of a sequence number of an epoch is known."""
         found = (self.floor + index + 1 for index, one in enumerate(self.seqs) if one == seq and self.tokens[index] != token)
         return any(self.epoch(position) == epoch for position in found)
 
     def holds(self, position: int) -> bool:
-        """Whether a position is known and not forgotten."""
+        """Return whether a position is known and not forgotten."""
         return self.floor < position <= self.floor + len(self.tokens)
 
     def mark(self, position: int, flag: int) -> None:
-        """Sets a flag of a position."""
+        """Set a flag of a position."""
         if position > self.floor:
             self.flags[position - self.floor - 1] |= flag
 
     def unmark(self, flag: int, position: int = 0) -> None:
-        """Takes a flag back, from all positions unless one is stated."""
+        """Clear a flag of a position, or of all positions if it is 0."""
         indices = range(len(self.flags)) if not position else range(position - self.floor - 1, position - self.floor)
         for index in indices:
             if index >= 0:
                 self.flags[index] &= ~flag
 
     def join(self, first: int, last: int) -> None:
-        """The order of the positions from `first` to `last` is not certain."""
+        """Mark the order of the positions from `first` to `last` as uncertain."""
         for index in range(max(first - self.floor, 0), last - self.floor):
             self.flags[index] |= JOINED
 
     def flagged(self, position: int, flag: int) -> bool:
-        """Whether a position has one of the flags."""
+        """Return whether a position has one of the flags."""
         index = position - self.floor - 1
         return 0 <= index < len(self.flags) and bool(self.flags[index] & flag)
 
     def between(self, after: int, before: int) -> Iterator[int]:
-        """The positions strictly between two, as far as they are known."""
+        """Return an iterator over the known positions strictly between two."""
         return iter(range(max(after, self.floor) + 1, min(before, self.frontier + 1)))
 
     # --- as the view of a send: see `model.View` ---
 
     def skipped(self, after: int, before: int) -> list[int]:
-        """The positions between two that are still to be delivered."""
+        """Return the positions between two that are still to be delivered."""
         return [one for one in self.between(after, before) if self.may_be_pending(one)]
 
     def may_be_pending(self, position: int) -> bool:
-        """Whether a position has its place and is still in the subscription."""
+        """Return whether a position has its place and is still in the subscription."""
         return not self.flagged(position, REMOVED | UNPLACED)
 
     def acked(self, position: int, by_t: float, since_t: float = LONG_AGO) -> bool:
-        """Whether an acknowledgement that may have meant a position was sent by a time, which is not before the last event."""
+        """Return whether an acknowledgement that may refer to a position was sent by a time, which is not before the last event."""
         del by_t
         return self.flagged(position, ACKED) and self.answered_t(position) > since_t
 
     def ack_confirmed(self, position: int, by_t: float) -> bool:
-        """Whether an acknowledgement of a position was confirmed by a time, which is not before the last event."""
+        """Return whether an acknowledgement of a position was confirmed by a time, which is not before the last event."""
         del by_t
         return self.flagged(position, ACK_CONFIRMED)
 
     def provably_confirmed(self, position: int, by_t: float) -> bool:
-        """Whether an acknowledgement of a position was confirmed by a time, which is not before the last event."""
+        """Return whether an acknowledgement of a position was confirmed by a time, which is not before the last event."""
         return self.ack_confirmed(position, by_t)
 
     def stays(self, position: int) -> bool:
-        """Whether no control operation has passed over a position, though it was published before that had settled."""
+        """Return whether no control operation has passed over a position, although its publish precedes the end of the operation."""
         return self.flagged(position, STAYED)
 
     def low(self, position: int) -> int:
-        """The first position of the group of a position."""
+        """Return the first position of the group of a position."""
         while position - 1 > self.floor and self.flagged(position, JOINED):
             position -= 1
         return position
 
     def high(self, position: int) -> int:
-        """The last position of the group of a position."""
+        """Return the last position of the group of a position."""
         while position < self.frontier and self.flagged(position + 1, JOINED):
             position += 1
         return position
 
     def is_open(self, one: int, other: int) -> bool:
-        """Whether two positions that are final may have changed places."""
+        """Return whether the order of two final positions is uncertain."""
         return one != other and max(one, other) <= self.final and self.low(one) == self.low(other)
 
     def flags_at(self, position: int) -> int:
-        """All flags of a position, 0 if it is forgotten."""
+        """Return all flags of a position, 0 if it is forgotten."""
         return self.flags[position - self.floor - 1] if self.holds(position) else 0
 
     def token(self, position: int) -> int:
-        """The message id at a position, 0 if it is forgotten."""
+        """Return the hashed message id at a position, 0 if it is forgotten."""
         return self.tokens[position - self.floor - 1] if self.holds(position) else 0
 
     def seq(self, position: int) -> int:
-        """The sequence number at a position, 0 if it is forgotten."""
+        """Return the sequence number at a position, 0 if it is forgotten."""
         return self.seqs[position - self.floor - 1] if self.holds(position) else 0
 
     def epoch(self, position: int) -> str:
-        """The epoch at a position, empty if it is forgotten."""
+        """Return the epoch at a position, empty if it is forgotten."""
         return self._names[self.epochs[position - self.floor - 1]] if self.holds(position) else ""
 
     def redelivered(self, upto: int, after: int, before: int) -> None:
-        """None: what is sent in the order of arrival was sent at no other time."""
+        """Return None: in the order of arrival no redelivery was sent at another time."""
 
     def named(self, position: int) -> RecordName:
         """What the record at a position is called; message ids are not kept."""
@@ -281,30 +281,30 @@ class Log:
         return RecordName(self.epoch(position), self.seq(position), self.token(position), stamp)
 
     def number(self, position: int) -> int:
-        """The event of the first delivery of a position, 0 if it is forgotten."""
+        """Return the event number of the first delivery of a position, 0 if it is forgotten."""
         return self.numbers[position - self.floor - 1] if self.holds(position) else 0
 
     def invoked_t(self, position: int) -> float:
-        """When the publish of a position was invoked; long ago if that is not known."""
+        """Return when the publish of a position was invoked; `LONG_AGO` if that is not known."""
         return self.invoked[position - self.floor - 1] if self.holds(position) else LONG_AGO
 
     def record(self, position: int) -> tuple[int, int]:
-        """The record at a position: its message id and publish time, as hashes."""
+        """Return the record at a position: its message id and publish time, as hashes."""
         index = position - self.floor - 1
         return self.tokens[index], self.stamps[index]
 
     def state(self, position: int) -> tuple[int, float]:
-        """The flags of a position, and when it was answered last."""
+        """Return the flags of a position, and the time of its last answer."""
         index = position - self.floor - 1
         return self.flags[index], self.answered[index]
 
     def answer(self, position: int, flag: int, t: float) -> None:
-        """An answer to any delivery of a position was sent, or something else that sets a flag of it and ends its holds."""
+        """Set a flag of a position and the time of an answer to any of its deliveries, which ends its holds."""
         index = position - self.floor - 1
         if 0 <= index < len(self.flags):
             self.flags[index] |= flag
             self.answered[index] = t
 
     def answered_t(self, position: int) -> float:
-        """When the last answer to any delivery of a position was sent; long ago if none was."""
+        """Return when the last answer to any delivery of a position was sent; `LONG_AGO` if none was."""
         return self.answered[position - self.floor - 1] if self.holds(position) else LONG_AGO

@@ -3,8 +3,8 @@
 Other modules state the sections about deadlines (8: `clocks`, `liveness`, `runs`), incomplete records (10: `baseline`, `accepted`,
 `subscription`), several subscriptions (12: `divergence`) and streams without recorded publishes (13: `unrecorded`).
 
-A `Send` is one delivery with the state that it is sent into. Each rule answers with the problems that it sees: a problem with a `doubt`
-rests on something that was not recorded, one without cannot be explained. A legal send has none.
+A `Send` is one delivery with the state before it. Each rule returns the problems that it detects: a problem with a `doubt` depends on
+an unrecorded event, a problem without cannot be explained. A legal send has none.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from prober.core.subscription import Subscription
 
 HELD_MAX: Final = 16
-"""Held deliveries that a problem lists, the lowest ones: one is enough to prove it, and a subscriber may hold thousands."""
+"""Number of held deliveries in a problem, the lowest ones: one is enough to prove it, and a subscriber may hold thousands."""
 OVERLAP: Final = {Mode.STREAMING: Kind.AFFINITY_SPLIT, Mode.PULL: Kind.PULL_OVERLAP, Mode.PUSH: Kind.PUSH_OVERLAP}
 
 
@@ -52,14 +52,14 @@ def _nothing() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a send is not simply legal.
+    """A reason why a send is not legal without an assumption.
 
-    doubt       the possible explanation; empty: there is none.
-    positions   the records that it is about: those skipped, or held.
-    publications    those that are missing.
-    others      deliveries that it is about: the one before, those held.
-    alternatives    gives the explanations that were excluded, each with the fact that excludes it.
-    besides     what else is assumed with it, or rules an explanation out: that is not a matter of this send alone.
+    doubt       the possible explanation; empty if there is none.
+    positions   the affected records: those skipped, or held.
+    publications    the missing publications.
+    others      the affected deliveries: the one before, those held.
+    alternatives    returns the excluded explanations, each with the fact that excludes it.
+    besides     further assumptions, or facts that rule an explanation out, of the whole order of sends.
     """
 
     kind: Kind
@@ -72,47 +72,47 @@ class Problem:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The assumptions of the best explanation, the doubt first; of what cannot be explained, what rules each alternative out."""
+        """The assumptions of the best explanation, the doubt first; without an explanation, the facts that rule each alternative out."""
         if not self.doubt:
             return *self.alternatives(), *self.besides
         return self.doubt, *(one for one in self.besides if one != self.doubt)
 
 
 class View(Protocol):
-    """The log that a delivery is sent from."""
+    """The log before a send."""
 
     def skipped(self, after: int, before: int) -> Sequence[int]:
-        """The positions between two that are still to be delivered: not dead-lettered, and not unplaced."""
+        """Return the positions between two that are still to be delivered: not dead-lettered, and not unplaced."""
 
     def low(self, position: int) -> int:
-        """The first position of the group of a position."""
+        """Return the first position of the group of a position."""
 
     def high(self, position: int) -> int:
-        """The last position of the group of a position."""
+        """Return the last position of the group of a position."""
 
     def is_open(self, one: int, other: int) -> bool:
-        """Whether two positions behind which the order is certain may have changed places."""
+        """Return whether the order of two final positions is uncertain."""
 
     def acked(self, position: int, by_t: float, since_t: float = -inf) -> bool:
-        """Whether an acknowledgement that may have meant a position was sent by a time, and after another."""
+        """Return whether an acknowledgement that may refer to a position was sent by a time, and after another."""
 
     def ack_confirmed(self, position: int, by_t: float) -> bool:
-        """Whether an acknowledgement of a position may have been confirmed by a time."""
+        """Return whether an acknowledgement of a position may have been confirmed by a time."""
 
     def provably_confirmed(self, position: int, by_t: float) -> bool:
-        """Whether an acknowledgement of a position was confirmed of a delivery before a time."""
+        """Return whether an acknowledgement of a delivery of a position was confirmed before a time."""
 
     def stays(self, position: int) -> bool:
-        """Whether no control operation has passed over a position, though it was published before that had settled."""
+        """Return whether no control operation has passed over a position, although its publish precedes the end of the operation."""
 
     def invoked_t(self, position: int) -> float:
-        """When the publish of a position was invoked."""
+        """Return when the publish of a position was invoked."""
 
     def holds(self, position: int) -> bool:
-        """Whether what is known of a position is not forgotten."""
+        """Return whether a position is not forgotten."""
 
     def redelivered(self, upto: int, after: int, before: int) -> Delivery | None:
-        """The first redelivery of a position up to one, among events between two, that may have been sent at another time."""
+        """Return the first redelivery of a position up to `upto`, among events between two, that may have been sent at another time."""
 
     def named(self, position: int) -> RecordName:
         """What the record of a position is called."""
@@ -120,15 +120,15 @@ class View(Protocol):
 
 @dataclass(slots=True)
 class Send:
-    """A delivery that is sent next.
+    """The next send: a delivery with the state before it.
 
     position    of its record; if that is new, the next one.
     before      the send before it in its region, if that is known.
-    held        what may be held, the highest position first.
-    missing     publications that had to be in the log before it and are not.
-    latest_t    it was sent by then; `by_t` allows for the clock error.
-    key         the key that it is about.
-    stands_behind_missing   whether a message stands before its record, which is known, that was not received.
+    held        deliveries that may be held, the highest position first.
+    missing     publications that must precede it in the log and do not.
+    latest_t    the latest possible time of the send; `by_t` adds the clock error.
+    key         the checker of the key.
+    stands_behind_missing   whether its record is known and an earlier message in the log was not received.
     """
 
     subscription: Subscription
@@ -150,19 +150,19 @@ class Send:
         self.by_t = self.latest_t + self.rules.clock_error_s
 
     def problems(self) -> list[Problem]:
-        """Everything that is not simply legal about it."""
+        """Return all problems of the send."""
         return self._settled([*self.order(), *self.step(), *self.holder(), *self.exactly_once()])
 
     def alone(self) -> list[Problem]:
-        """Its problems whatever else was sent."""
+        """Return the problems that do not depend on other sends."""
         return self._settled(self.exactly_once())
 
     def missing_only(self) -> list[Problem]:
-        """Its problems in any order of sends that has no more than `missing`."""
+        """Return the problems in any order of sends that lacks only `missing`."""
         return self._settled(self.order())
 
     def _settled(self, found: list[Problem]) -> list[Problem]:
-        """The problems, in doubt where a control operation had not settled."""
+        """Return the problems, all in doubt if a control operation had not settled."""
         grace = self.subscription.grace_of(self.delivery)
         if grace is None:
             return found
@@ -171,7 +171,7 @@ class Send:
     # --- 4: order ------------------------------------------------------------------------------------------------------------
 
     def order(self) -> list[Problem]:
-        """L3 and L4: nothing that was confirmed and stands before it is missing."""
+        """L3 and L4: report confirmed messages that must precede it and are missing."""
         absent = [self._absent(one) for one in self.missing]
         doubts = {case: doubt_of(ABSENCE, case) for case in absent}
         breaches = tuple(case.missing for case, doubt in doubts.items() if not doubt)
@@ -190,13 +190,13 @@ class Send:
         return *stored_before(self.key, missing, self.delivery), *ruled_out(ABSENCE, self._absent(missing))
 
     def _is_counted(self, case: Absent) -> bool:
-        """Whether the doubt is worth a finding: what is too old, or filtered out, is simply not in the log."""
+        """Return whether a doubt deserves a finding: an expired or filtered message is simply not in the log."""
         return not FILTER.doubt(case) and not EXPIRY.doubt(case)
 
     # --- 6.2: the step -------------------------------------------------------------------------------------------------------
 
     def step(self) -> list[Problem]:
-        """The position of a send is at most one above that of the send before it."""
+        """6.2: report a send more than one position above the send before it."""
         before = self.before
         if before is None or self._may_stand_elsewhere() or not self.rules.redelivery_promised:
             return []
@@ -227,21 +227,21 @@ class Send:
         return (f"not a restart of the redelivery: pull response {self.delivery.session.name} had not ended",)
 
     def _may_stand_elsewhere(self) -> bool:
-        """10: its place in the log is not known; in a grace period all is in doubt anyway."""
+        """10: return whether its place in the log is unknown; in a grace period everything is in doubt anyway."""
         return self.delivery.unplaced and self.subscription.grace_of(self.delivery) is None
 
     def may_have_lost(self, since_t: float) -> bool:
-        """Whether something that was sent since a time may have been lost before this was sent: 6.3."""
+        """6.3: return whether messages sent since a time may have been lost before this send."""
         return self.subscription.may_have_lost(since_t, self.latest_t, self.delivery.session)
 
     def may_have_handed_over(self, held: Delivery) -> bool:
-        """Whether a newer stream took over what is held, and ended before this was sent: 7.4."""
+        """7.4: return whether a newer stream took over the held message, and ended before this send."""
         return self.subscription.may_have_handed_over(held, self.delivery.session, self.by_t)
 
     # --- 7: holders ----------------------------------------------------------------------------------------------------------
 
     def holder(self) -> list[Problem]:
-        """Nothing below it is provably held elsewhere, but for what was so when its owner received something above that before."""
+        """Report deliveries below it that another owner provably holds, except for those below an earlier delivery to its own owner."""
         if self._may_stand_elsewhere() or not self.rules.redelivery_promised:
             return []
         from_top = list(held_below(self.held, self.delivery.owner, self.position))
@@ -256,7 +256,7 @@ class Send:
         return [self._overlap(OVERLAP[self.rules.mode], certain, doubt, partial(self._not_free, self._shown(certain)))]
 
     def _push(self, below: Sequence[Holding]) -> list[Problem]:
-        """7.3: push goes on only after success."""
+        """7.3: report a push request past a message without a success."""
         found: dict[Kind, list[Holding]] = {}
         for case in below:
             if not doubt_of(PUSHED, case):
@@ -266,7 +266,7 @@ class Send:
         return [self._overlap(kind, cases, "", partial(self._not_done, kind, self._shown(cases))) for kind, cases in found.items()]
 
     def _shown(self, cases: Sequence[Holding]) -> Holding:
-        """The case that is shown: one that was received before, if there is."""
+        """Return the case shown in a finding: one received before the send, if there is any."""
         return next((case for case in cases if case.held.number < self.delivery.number), cases[0])
 
     def _overlap(self, kind: Kind, cases: Sequence[Holding], doubt: str, alternatives: Callable[[], tuple[str, ...]]) -> Problem:
@@ -282,7 +282,7 @@ class Send:
         return *ruled_out(PUSHED, case), *not_released(case)
 
     def may_be_released(self, held: Delivery) -> bool:
-        """Whether anything but a redelivery may have ended a hold: 7.4."""
+        """7.4: return whether anything but a redelivery may have ended a hold."""
         return min(ends_of(self.rules, held, self.key.newest(held.token))) <= self.by_t
 
     def _matters(self, position: int, held: Delivery) -> bool:
@@ -292,7 +292,7 @@ class Send:
     # --- 9: exactly-once delivery --------------------------------------------------------------------------------------------
 
     def exactly_once(self) -> list[Problem]:
-        """A run does not begin with what is provably outstanding; what follows in a run is dragged along."""
+        """Report a run that starts with a provably outstanding message; later messages of the run follow it."""
         before = self.before
         if not self.rules.exactly_once or before is None or self.position > self.before_position:
             return []

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RecordName(NamedTuple):
-    """A record of message `seq` of an epoch.
+    """The name of a record of message `seq` of an epoch.
 
     token, stamp    the hash of its message id, and of its publish time, 0 if that is not known.
     message_id, publish_time    empty and None if they are forgotten.
@@ -29,7 +29,7 @@ class RecordName(NamedTuple):
 
     @classmethod
     def of(cls, record: Named) -> RecordName:
-        """The name of a delivered record, or of the primary of a publication."""
+        """Return the name of a delivered record, or of the primary of a publication."""
         if isinstance(record, RecordName):
             return record
         if isinstance(record, Delivery):
@@ -42,7 +42,7 @@ Named: TypeAlias = "Delivery | Publication | RecordName"
 
 
 def words_for(key: KeyChecker, record: Named) -> str:
-    """`message 3`; `message 3 of epoch e2` if the key has several epochs; `message 3 (id b3)` if several records of it are known."""
+    """Return `message 3`; `message 3 of epoch e2` if the key has several epochs; `message 3 (id b3)` if several records of it are known."""
     name = RecordName.of(record)
     epoch = f" of epoch {name.epoch}" if key.collector.epochs > 1 and name.epoch else ""
     message_id = _id_if_several(key, name)
@@ -50,19 +50,19 @@ def words_for(key: KeyChecker, record: Named) -> str:
 
 
 def id_of(key: KeyChecker, fact: str, record: Named) -> Facts:
-    """The fact `<fact>_id` beside a message of which several records are known; else none."""
+    """Return the fact `<fact>_id` if several records of the message are known; else no fact."""
     message_id = _id_if_several(key, RecordName.of(record))
     return {f"{fact}_id": message_id} if message_id else {}
 
 
 def ids_of(key: KeyChecker, fact: str, records: Iterable[Named]) -> Facts:
-    """The fact `<fact>_ids` beside a list of messages: ids, empty ones where a number stands for one record; none if all are."""
+    """Return the fact `<fact>_ids` for a list of messages: empty ids for messages with one known record; no fact if all are empty."""
     ids = tuple(_id_if_several(key, RecordName.of(one)) for one in records)
     return {f"{fact}_ids": ids} if any(ids) else {}
 
 
 def _id_if_several(key: KeyChecker, name: RecordName) -> str:
-    """The message id of a record, if another one of its message is known; with its publish time, if that is so of the id too."""
+    """Return the message id of a record, if its message has another record; with the publish time, if the id has another record too."""
     publication = key.group.find(name.epoch, name.seq)
     renamed = publication is not None and publication.token not in {None, name.token}
     twice = key.collector.repeated.get((name.epoch, name.seq))

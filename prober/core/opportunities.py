@@ -1,10 +1,9 @@
-"""Counts opportunities to observe a violation, and effects of redeliveries.
+"""Opportunities to observe a violation, and effects of redeliveries, as counters.
 
 `prober.core.opportunity_counters` lists the counters.
 
-An *opportunity* is a decision of the service that the checker would have reported as a violation if it had been wrong. A decision that
-would be in doubt is none. Opportunities are counted in the order in which deliveries are taken to have been sent, when that order is
-decided first.
+An *opportunity* is a decision of the service that the checker would have reported as a violation if it had been wrong. A doubtful decision
+is no opportunity. Opportunities are counted in the assumed order of sends, when that order is first decided.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ if TYPE_CHECKING:
     from prober.core.subscription import Subscription
 
 STEPS: Final = 16
-"""Into how many counts that which is not certain yet is divided."""
+"""Number of time steps that divide the uncertain period of a count."""
 LOOKED_AT: Final = 32
-"""Messages behind a redelivery of which it is asked whether they were acknowledged."""
+"""Number of messages after a redelivery that are examined for an acknowledgement."""
 
 
 class Uncertain:
-    """Opportunities that are not certain yet: how many there are up to each of at most `STEPS` moments within a time."""
+    """Opportunities that are not certain yet, counted in at most `STEPS` time steps."""
 
     __slots__ = ("_counts", "_step_s")
 
@@ -40,7 +39,7 @@ class Uncertain:
         self._counts: list[tuple[float, int]] = []
 
     def add(self, t: float) -> None:
-        """One more."""
+        """Add an opportunity."""
         step_s = self._step_s
         until_t = (t // step_s + 1.0) * step_s if 0.0 < step_s < inf else t if not step_s else inf
         if self._counts and self._counts[-1][0] == until_t:
@@ -49,7 +48,7 @@ class Uncertain:
             self._counts.append((until_t, 1))
 
     def take_before(self, t: float) -> int:
-        """Those before a moment, and forgets them."""
+        """Remove the opportunities before a time and return their number."""
         if not self._counts:
             return 0
         taken = sum(count for until_t, count in self._counts if until_t < t)
@@ -57,16 +56,16 @@ class Uncertain:
         return taken
 
     def take_all(self) -> int:
-        """All of them, and forgets them."""
+        """Remove all opportunities and return their number."""
         taken, self._counts = self._counts, []
         return sum(count for _, count in taken)
 
 
 class SubscriptionOpportunities:
-    """Opportunities of one subscription that later events decide.
+    """The opportunities of one subscription that later events decide.
 
-    confirmed   acknowledgements that were confirmed, until later arrivals were provably sent later.
-    splits      opportunities to see a split, as long as the end of a stream would put them in doubt.
+    confirmed   confirmed acknowledgements, until later arrivals were provably sent later.
+    splits      opportunities to observe a split, as long as the end of a stream would put them in doubt.
     """
 
     __slots__ = ("confirmed", "splits")
@@ -76,12 +75,12 @@ class SubscriptionOpportunities:
         self.splits = Uncertain(rules.close_detection_max_s)
 
     def split(self, rules: Rules, t: float) -> None:
-        """A split could have been seen."""
+        """Add an opportunity to observe a split."""
         self.splits.take_before(t - rules.close_detection_max_s - rules.clock_error_s)
         self.splits.add(t)
 
     def certain(self, rules: Rules, t: float) -> int:
-        """The number of confirmations so old at `t` that new arrivals were sent later.
+        """Return the number of confirmations so old at `t` that new arrivals were sent later.
 
         Each acknowledgement is counted once.
         """
@@ -89,7 +88,7 @@ class SubscriptionOpportunities:
 
 
 def opened(counts: Coverage, subscription: Subscription) -> None:
-    """A session is opened: what comes from now on was sent later, if no other is open."""
+    """Count concurrent pulls; without another open session, count the confirmations: all later arrivals were sent later."""
     rules = subscription.rules
     counts.pulls_concurrent += rules.mode is Mode.PULL and bool(subscription.sessions)
     if not subscription.sessions and not rules.clock_error_s:
@@ -97,14 +96,14 @@ def opened(counts: Coverage, subscription: Subscription) -> None:
 
 
 def closed(counts: Coverage, subscription: Subscription, t: float) -> None:
-    """A session is over. It may have been so for some time, so what it received since is no opportunity."""
+    """Remove the latest opportunities of a split: the ended session may have been dead for some time."""
     rules, splits = subscription.rules, subscription.opportunities.splits
     splits.take_before(t - rules.close_detection_max_s - rules.clock_error_s)
     counts.opportunities_affinity -= splits.take_all()
 
 
 def answered(key: KeyChecker, one: Delivery, t: float) -> None:
-    """A delivery is acknowledged or refused. If it is the last of its batch, another one would have overlapped until now."""
+    """Count an overlap opportunity at the answer to the last held delivery of a batch: another batch would have overlapped until now."""
     rules, lane = key.rules, key.lanes.get(one.region or "")
     if rules.mode is Mode.STREAMING or lane is None or not lane.pending or t <= key.collector.grace_until_t:
         return
@@ -116,10 +115,10 @@ def answered(key: KeyChecker, one: Delivery, t: float) -> None:
 
 
 class Opportunities:
-    """Those of one key in one region.
+    """The opportunities of one key in one region.
 
-    _begun      the delivery with which the key began again below its frontier, until it goes on; None if that is no opportunity.
-    _begun_t    when it began again the last time.
+    _begun      the delivery with which the key restarted below its frontier, until it continues; None if that is no opportunity.
+    _begun_t    the time of the last restart.
     _acked      whether a message to be redelivered had been acknowledged.
     """
 
@@ -136,7 +135,7 @@ class Opportunities:
     # --- what happens --------------------------------------------------------------------------------------------------------
 
     def sent(self, one: Delivery, position: int) -> None:
-        """A delivery is taken as sent next; the state is still that before it."""
+        """Count the opportunities of the next accepted send; the state is still that before it."""
         subscription, state = self._key.subscription, self._lane.now
         several = len(subscription.sessions) > 1 and subscription.streaming
         if several and self._key.group.key:
@@ -157,18 +156,18 @@ class Opportunities:
             self._may_have_gone_elsewhere(one, position, state)
 
     def redelivered(self, one: Delivery) -> None:
-        """A message is delivered again."""
+        """Count a lease expiry, if that caused a redelivery."""
         last = one.older
         if last is not None and last.acked_t == last.nacked_t:
             rules = self._key.rules
             self._key.counts.lease_expiries += lease_until(rules, last) - rules.delivery_delay_max_s - rules.clock_error_s <= one.t
 
     def control(self) -> None:
-        """A control operation, or a hole in the record."""
+        """Forget unfinished opportunities at a control operation or a hole in the record."""
         self._begun = self._seek = None
 
     def sought(self, seek: Seek) -> None:
-        """A seek back: what was published since then is to be delivered again."""
+        """Note a seek back: messages published since its time are to be redelivered."""
         self._seek = seek
 
     # --- redelivery: 6.2 -----------------------------------------------------------------------------------------------------
@@ -188,7 +187,7 @@ class Opportunities:
             self._acked = self._passes_acked(one, position, since_t)
 
     def _is_guaranteed(self, one: Delivery) -> bool:
-        """Whether nothing but the service itself decides what comes next."""
+        """Return whether the service alone decides the next send."""
         key = self._key
         if key.rules.dead_letter_max_attempts or not key.rules.redelivery_promised or one.t <= key.collector.grace_until_t:
             return False
@@ -196,7 +195,7 @@ class Opportunities:
         return not key.subscription.graces or key.subscription.may_have_come_unseen(last_t, one.t) is None
 
     def _passes_acked(self, one: Delivery, position: int, since_t: float) -> bool:
-        """Whether something behind it was acknowledged since the key began again the last time, and before this was answered."""
+        """Return whether a later message was acknowledged between the last restart and the answer to this delivery."""
         log = self._lane.log
         refused = (older.nacked_t for older in deliveries_of(one.older) if older.nacked_t < inf)
         answered_t = max(log.answered_t(position), next(refused, -inf))
@@ -206,7 +205,7 @@ class Opportunities:
         return any(since_t <= log.answered_t(at) <= until_t for at in acked)
 
     def _goes_on(self, begun: Delivery, one: Delivery, before: Delivery) -> None:
-        """The key goes on from where it began again, unless something else may have been sent in between."""
+        """Count a redelivery opportunity when the key continues after a restart, unless another message may have been sent in between."""
         self._begun = None
         key, rules = self._key, self._key.rules
         if before is not begun or one.t <= key.collector.grace_until_t:

@@ -52,7 +52,7 @@ OPPORTUNITIES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def opportunities_of(counters: Mapping[str, int]) -> dict[str, int]:
-    """How many opportunities a run gave, in words, none of a kind included; empty if they were not counted."""
+    """Return the number of opportunities of a run by description, 0 included; empty if they were not counted."""
     if not any(name in counters for name in OPPORTUNITIES if name.startswith("opportunities_")):
         return {}
     return {what: counters.get(name, 0) for name, what in OPPORTUNITIES.items()}

@@ -26,30 +26,30 @@ HELD_ELSEWHERE: Final = "unacknowledged messages of another key may have delayed
 
 
 def removed_unseen(subscription: Subscription, missing: Publication, now: float) -> str:
-    """Why the dead-letter policy may have removed a message that was never delivered; empty if it has not."""
+    """State why the dead-letter policy may have removed a message that was never delivered; empty if it cannot have."""
     return UNSEEN_ATTEMPTS if subscription.may_have_dead_lettered(0, missing.invoked_t, now) else ""
 
 
 def removed_after(subscription: Subscription, one: Delivery, now: float) -> str:
-    """Why the dead-letter policy may have removed a message after a delivery; empty if it has not."""
+    """State why the dead-letter policy may have removed a message after a delivery; empty if it cannot have."""
     most = subscription.rules.dead_letter_max_attempts
     attempts = max(sum(1 for _ in islice(deliveries_of(one), most)), one.event.delivery_attempt)
     return DEAD_LETTER if subscription.may_have_dead_lettered(attempts, one.invoked_t, now) else ""
 
 
 def not_removed(rules: Rules) -> str:
-    """The fact that rules `removed_unseen` out."""
+    """Return the fact that rules out `removed_unseen`."""
     return "not dead-lettered: too few attempts to deliver went unseen" if rules.dead_letter_max_attempts else NO_POLICY
 
 
 def reasons_of(subscription: Subscription, clock: KeyClock, wait: Wait, passed_t: float, *facts: str) -> tuple[str, ...]:
-    """The facts that exclude a legal explanation of a wait: those of its kind, its age, and each obstacle."""
+    """Return the facts that exclude a legal explanation of a wait: those of its kind, its age, and each obstacle."""
     retained = within_retention(subscription.rules, wait.sent_t, "the message")
     return *facts, retained, *subscription.clocks.reasons(clock, wait, passed_t)
 
 
 def stuck(key: KeyChecker, first: Publication, pending: list[Publication], wait: Wait, passed_t: float, doubt: str) -> None:
-    """STUCK: of the pending messages, `first` was verified."""
+    """File STUCK: of the pending messages, `first` was verified."""
     shown = [first, *(one for one in pending if one is not first)][:SEQS_SHOWN]
     facts = seqs(key, shown, len(pending)) | times(wait, passed_t)
     witnesses = (first.invoked_number, first.confirmed_number, key.liveness.last_number)
@@ -57,7 +57,7 @@ def stuck(key: KeyChecker, first: Publication, pending: list[Publication], wait:
 
 
 def lost(key: KeyChecker, publication: Publication, by: Delivery, wait: Wait, passed_t: float, doubt: str) -> None:
-    """LOST_OVERTAKEN."""
+    """File LOST_OVERTAKEN."""
     facts: dict[str, Fact] = {"seq": publication.seq, "epoch": publication.epoch.name, "by": by.seq, "by_epoch": by.epoch}
     facts |= {**id_of(key, "seq", publication), **id_of(key, "by", by)}
     witnesses = (publication.invoked_number, publication.confirmed_number, by.number)
@@ -66,7 +66,7 @@ def lost(key: KeyChecker, publication: Publication, by: Delivery, wait: Wait, pa
 
 
 def unacked(key: KeyChecker, found: Sequence[tuple[Delivery, Wait, float]], doubt: str) -> None:
-    """UNACKED_STALL: deliveries, each with its wait and when its deadline passed."""
+    """File UNACKED_STALL: deliveries, each with its wait and the time of its missed deadline."""
     first, wait, passed_t = min(found, key=lambda each: each[2])
     shown = [one for one, _, _ in found][:SEQS_SHOWN]
     facts = seqs(key, shown, len(found)) | times(wait, passed_t) | {"since": _since(key, first, wait)}
@@ -77,7 +77,7 @@ def unacked(key: KeyChecker, found: Sequence[tuple[Delivery, Wait, float]], doub
 
 
 def _since(key: KeyChecker, one: Delivery, wait: Wait) -> str:
-    """The event that made a delivery pending.
+    """Return the event that made a delivery pending.
 
     The end of its lease or its stream, or else the redelivery of an earlier message.
     """
@@ -93,7 +93,7 @@ def _never_delivered(key: KeyChecker, wait: Wait, passed_t: float, doubt: str) -
 
 
 def seqs(key: KeyChecker, records: Sequence[Named], count: int) -> dict[str, Fact]:
-    """Messages, as sequence numbers with their epochs, the first one first."""
+    """Return messages as facts: sequence numbers with their epochs, the first one first."""
     shown = [RecordName.of(record) for record in records]
     facts: dict[str, Fact] = {"seqs": tuple(one.seq for one in shown), "count": count, "epoch": shown[0].epoch}
     if len({one.epoch for one in shown}) > 1:
@@ -109,5 +109,5 @@ def target(key: KeyChecker, run: Run) -> dict[str, Fact]:
 
 
 def times(wait: Wait, passed_t: float) -> dict[str, Fact]:
-    """The wait and how long it took."""
+    """Return the start and the duration of a wait as facts."""
     return {"since_t": wait.since_t, "seconds": passed_t - wait.since_t}

@@ -1,8 +1,8 @@
-"""The publishes of a key, shared by its subscriptions: which sequence numbers, when, where, with which outcome.
+"""The publishes of a key, shared by its subscriptions: sequence numbers, times, regions and outcomes.
 
-A publish is confirmed, provably failed, or unknown, and unknown is never turned into either. The confirmed attempt names the *primary*
+A publish is confirmed, provably failed, or unknown, and unknown never becomes either of them. The confirmed attempt names the *primary*
 record of the sequence number. A publication is kept until its outcome is known and every subscription has received its primary, so the
-size follows what is published and undelivered, not the length of the history.
+size depends on the undelivered messages, not on the length of the history.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from prober.core.facts import Delivery
 
 EPOCHS_KEPT: Final = 64
-"""Epochs per key; beyond that the one idle longest is forgotten, and its messages count as foreign."""
+"""Number of epochs per key; beyond that the one idle longest is forgotten, and its messages count as foreign."""
 OPEN_KEPT: Final = 65_536
-"""Unsettled publications per epoch; beyond that the oldest are forgotten and no longer verified."""
+"""Number of unsettled publications per epoch; beyond that the oldest are forgotten and no longer verified."""
 UNLIMITED: Final = 1 << 62
 """The size of a message whose size was not recorded, in bytes: it uses up any flow control."""
 EXCEPTIONS_KEPT: Final = 64
-"""Holes in the numbering per epoch; beyond that an unrecorded number proves nothing."""
+"""Number of holes in the numbering per epoch; beyond that an unrecorded number proves nothing."""
 NONE_REPEATED: Final[frozenset[int]] = frozenset()
 DUPLICATES_KEPT: Final = 16
-"""Distinct records of a publication that are kept per subscription."""
+"""Number of distinct records of a publication that are kept per subscription."""
 
 
 class Attempt:
@@ -41,13 +41,13 @@ class Attempt:
 
 
 class Publication:
-    """One sequence number of an epoch.
+    """The publication of one sequence number of an epoch.
 
     rank        its place among all invocations of the key.
     size        of its largest attempt, in bytes; 0 if that was not recorded.
-    ordered_t   when the confirmed attempt was invoked; while there is none, the first.
+    ordered_t   when the confirmed attempt was invoked; without one, the first.
     received    the subscriptions that received the primary, as bits.
-    early       first deliveries of its records that were not known to be the primary when they came, by subscription.
+    early       first deliveries of its records that were received before they were known to be primary, by subscription.
     attempts    by generation; None while the first attempt is the only one and has not failed.
     """
 
@@ -98,44 +98,44 @@ class Publication:
 
     @property
     def several_regions(self) -> bool:
-        """Whether attempts were made in several regions, so that a record other than the primary may be of any."""
+        """Whether attempts were made in several regions, so that a record other than the primary may be of any of them."""
         return self.attempts is not None and len({one.region for one in self.attempts.values()}) > 1
 
     @property
     def records_max(self) -> float:
-        """How many records its attempts may have stored, if no client retries by itself."""
+        """The largest number of records that its attempts may have stored, if no client retries by itself."""
         return 1 if self.attempts is None else sum(not one.failed for one in self.attempts.values())
 
     def region_of(self, token: int) -> str | None:
-        """The region of a record; None if it is unknown."""
+        """Return the region of a record; None if it is unknown."""
         return self.region if token == self.token or not self.several_regions else None
 
     def invoked_of(self, generation: int) -> float:
-        """When the attempt of a generation was invoked; the first one if it is not on record."""
+        """Return when the attempt of a generation was invoked; the first one if it is not on record."""
         attempt = None if self.attempts is None else self.attempts.get(generation)
         return self.invoked_t if attempt is None else attempt.invoked_t
 
     def repeat(self, generation: int, t: float, region: str, size: int) -> None:
-        """Another attempt of the publisher."""
+        """Add another attempt of the publisher."""
         self.size = max(self.size, size) if self.size and size else 0
         self._all()[generation] = Attempt(t, region)
         self.failed = False
 
     def begun_before(self, generation: int) -> None:
-        """The first recorded attempt was not the first."""
+        """Note that attempts before the first recorded one exist."""
         attempts = self._all()
         attempts[generation] = attempts.pop(0)
         earlier = attempts[generation - 1] = Attempt(LONG_AGO, self.region)
         earlier.open, self.unknown = False, True
 
     def may_predate(self, generation: int) -> bool:
-        """Whether the attempt of a generation was made before the record began."""
+        """Return whether the attempt of a generation was made before the record started."""
         if self.attempts is None:
             return False
         return any(generation <= known and one.invoked_t == LONG_AGO for known, one in self.attempts.items())
 
     def confirm(self, message_id: str, generation: int, t: float, number: int) -> bool:
-        """A confirmation; True if it names the primary, which only the first does. An abandoned number has no primary."""
+        """Note a confirmation; return True if it names the primary, which only the first does. An abandoned number has no primary."""
         if self.attempts is not None and generation in self.attempts:
             self.attempts[generation].open = False
         if self.token is not None or self.abandoned:
@@ -159,7 +159,7 @@ class Publication:
         self.failed = self.token is None and not self.unknown and all(one.failed for one in attempts.values())
 
     def receive_early(self, subscription: int, delivery: Delivery) -> bool:
-        """A first delivery of a record that is not known to be the primary; False if there are too many to tell them apart."""
+        """Add the first delivery of a record that is not known to be the primary; return False if there are too many to distinguish."""
         if len(self.early_on(subscription)) >= DUPLICATES_KEPT:
             self.abandoned = True
             return False
@@ -167,7 +167,7 @@ class Publication:
         return True
 
     def early_on(self, subscription: int) -> list[Delivery]:
-        """The first deliveries on a subscription that were not known to be the primary when they came."""
+        """Return the first deliveries on a subscription that were received before they were known to be primary."""
         return [delivery for index, delivery in self.early if index == subscription]
 
     def _all(self) -> dict[int, Attempt]:
@@ -181,8 +181,8 @@ class Publication:
 class Epoch:
     """One incarnation of a publisher on one key. `open`: its unsettled publications, in the order of their invocations.
 
-    began       the first number that was recorded: those below may have been invoked before the record.
-    complete    False once the record may have a hole: then an unrecorded number proves nothing.
+    began       the first recorded number: lower ones may have been invoked before the record.
+    complete    False if the record may have a hole: then an unrecorded number proves nothing.
     """
 
     __slots__ = (
@@ -210,7 +210,7 @@ class Epoch:
         self._repeated = NONE_REPEATED
 
     def was_invoked(self, seq: int) -> bool:
-        """Whether a publish of `seq` is on record; True also where the record does not tell."""
+        """Return whether a publish of `seq` is on record; True also if the record is incomplete."""
         if seq in self.open or not self.complete:
             return True
         return 0 < seq < self.began or self._is_noted(seq)
@@ -219,15 +219,15 @@ class Epoch:
         return self.first <= seq <= self.last and not any(low <= seq <= high for low, high in self._skipped)
 
     def may_predate(self, seq: int) -> bool:
-        """Whether a record of `seq` may be of an attempt before the record of the epoch, or in its hole."""
+        """Return whether a record of `seq` may stem from an attempt before the record of the epoch, or in its hole."""
         return not self.complete or 0 < seq < max(self.began, self.ended_unseen + 1)
 
     def was_attempted_once(self, seq: int) -> bool:
-        """Whether exactly one attempt to publish a settled number is on record."""
+        """Return whether exactly one attempt to publish a settled number is on record."""
         return self.complete and seq >= self.began and seq not in self._repeated and self.was_invoked(seq)
 
     def settle(self, publication: Publication, everybody: int) -> None:
-        """Forgets a publication whose outcome is known and that all subscriptions have received."""
+        """Forget a publication whose outcome is known and that all subscriptions have received."""
         if not everybody or publication.received != everybody or publication.token is None:
             return
         if publication.attempts is not None:
@@ -238,7 +238,7 @@ class Epoch:
         self.open.pop(publication.seq, None)
 
     def note(self, seq: int) -> bool:
-        """A number is invoked; True if it is one that was settled before."""
+        """Note an invoked number; return True if it was settled before."""
         if not self.last:
             self.began = self.first = self.last = seq
         elif seq == self.last + 1:
@@ -257,7 +257,7 @@ class Epoch:
         return False
 
     def forget(self) -> None:
-        """The record has a hole."""
+        """Forget the publications after a hole in the record."""
         self.complete = False
         self.open.clear()
 
@@ -286,7 +286,7 @@ class Ledger:
     """The publishes of one key by epoch.
 
     holed       whether publishes may be missing from the record so far.
-    forgotten   how many epochs, and publications, were forgotten.
+    forgotten   the number of forgotten epochs and publications.
     largest     the size of the largest message, in bytes; `UNLIMITED` once a size was not recorded.
     """
 
@@ -300,7 +300,7 @@ class Ledger:
         self._ended: dict[str, int] | None = None
 
     def invoke(self, name: str, seq: int, generation: int, t: float, number: int, region: str, size: int) -> Publication | None:
-        """A publish is invoked; its publication, None if that was settled before."""
+        """Note an invoked publish; return its publication, None if that was settled before."""
         largest = size or UNLIMITED
         if largest > self.largest:
             self.largest = largest
@@ -329,18 +329,18 @@ class Ledger:
         return publication
 
     def drop(self, publication: Publication) -> None:
-        """A publication is forgotten."""
+        """Forget a publication."""
         del publication.epoch.open[publication.seq]
         publication.epoch.complete = False
         self.forgotten += 1
 
     def find(self, name: str, seq: int) -> Publication | None:
-        """The publication of a sequence number, if it is not settled."""
+        """Return the publication of a sequence number, if it is not settled."""
         epoch = self.epochs.get(name)
         return None if epoch is None else epoch.open.get(seq)
 
     def ended(self, name: str, seq: int) -> Publication | None:
-        """The publication of a sequence number of which an attempt ended, if it is not settled."""
+        """Return the publication of an attempt that ended, if it is not settled."""
         epoch = self.epochs.get(name)
         if epoch is None:
             self._note_end(name, seq)
@@ -348,7 +348,7 @@ class Ledger:
         return epoch.open.get(seq)
 
     def primary(self, token: int) -> Publication | None:
-        """The unsettled publication that was confirmed with this token."""
+        """Return the unsettled publication that was confirmed with this token."""
         for epoch in self.epochs.values():
             for publication in epoch.open.values():
                 if publication.token == token:
@@ -356,7 +356,7 @@ class Ledger:
         return None
 
     def interrupt(self) -> None:
-        """The record has a hole."""
+        """Note a hole in the record."""
         self.holed = True
         for epoch in self.epochs.values():
             epoch.complete = False
@@ -373,12 +373,12 @@ class Ledger:
         return epoch
 
     def evict(self, epoch: Epoch) -> None:
-        """An epoch is forgotten."""
+        """Forget an epoch."""
         del epoch
         self.forgotten += 1
 
     def _note_end(self, name: str, seq: int) -> None:
-        """An attempt ended of an epoch of which none was seen to begin."""
+        """Note the end of an attempt in an epoch without a recorded start."""
         ended = self._ended = self._ended or {}
         ended[name] = max(seq, ended.pop(name, 0))
         if len(ended) > EPOCHS_KEPT:

@@ -1,4 +1,4 @@
-"""Problems as findings: the facts that a sentence needs, and the events that prove it. Nothing is decided here."""
+"""Problems as findings: the facts that a sentence needs, and the events that prove it. This module decides nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CAUSES_MAX: Final = 3
 
 
 def gap(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
-    """Messages are missing before a delivery: ORDER_GAP; and what came late meanwhile."""
+    """File ORDER_GAP for messages missing before a delivery, and report those that were received late meanwhile."""
     came = {missing: lane.arrival_of(missing) for missing in problem.publications}
     absent = [missing for missing, arrival in came.items() if _was_missing(key, missing, one, arrival)]
     if absent:
@@ -54,9 +54,9 @@ def gap(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
 
 
 def _was_missing(key: KeyChecker, missing: Publication, one: Delivery, arrival: Delivery | None) -> bool:
-    """Whether a message was missing when the order of the two was known.
+    """Return whether a message was missing when the order of the two was known.
 
-    Across epochs: whether it has not come yet.
+    Across epochs: whether it has not been received yet.
     """
     if arrival is None:
         return True
@@ -84,7 +84,7 @@ def _gap(key: KeyChecker, one: Delivery, missing: Sequence[Publication], problem
 
 
 def late(key: KeyChecker, lane: Lane, publication: Publication, one: Delivery, early: Delivery) -> None:
-    """A message that was missing before `early` came late."""
+    """File ORDER_INVERSION or REALTIME_INVERSION for a message that was missing before `early` and received late."""
     before = early.publication
     of_one_epoch = before is not None and before.epoch is publication.epoch
     eps = 0.0 if of_one_epoch else key.rules.clock_error_s
@@ -127,14 +127,14 @@ def late(key: KeyChecker, lane: Lane, publication: Publication, one: Delivery, e
 
 
 def _published_after(lane: Lane, publication: Publication, eps: float) -> int:
-    """The first position with a final place whose publish was invoked after the confirmation of a publication; 0 if there is none."""
+    """Return the first final position whose publish was invoked after the confirmation of a publication; 0 if there is none."""
     log = lane.log
     final = (one for one in log.between(0, lane.final + 1) if not log.flagged(one, UNPLACED))
     return next((one for one in final if log.invoked_t(one) > publication.confirmed_t + eps), 0)
 
 
 def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int, confirmed: Publication) -> None:
-    """Two records are in the wrong order, or one is missing before the other: `late`."""
+    """File two records in the wrong order, or a record missing before another (see `late`)."""
     seq, epoch, number = lane.log.seq(early), lane.log.epoch(early), lane.log.number(early)
     missing = behind if isinstance(behind, Publication) else confirmed
     absent = Absent(key, missing, _first_at(key, lane, early, confirmed), key.last_t, key.last_t)
@@ -165,7 +165,7 @@ def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int, con
 
 
 def _first_at(key: KeyChecker, lane: Lane, position: int, confirmed: Publication) -> Delivery | None:
-    """The first delivery at a position, if it is remembered: for answers, or by the publication that was just confirmed."""
+    """Return the first delivery at a position, if it is remembered for answers or by the publication that was just confirmed."""
     remembered = (*deliveries_of(key.newest(lane.log.token(position))), *confirmed.early_on(key.subscription.index))
     return next((one for one in remembered if one.first and one.position == position), None)
 
@@ -175,7 +175,7 @@ def _confirmed_late(key: KeyChecker, publication: Publication) -> str:
 
 
 def skip(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
-    """REDELIVERY_SKIP and PULL_BATCH_ORDER."""
+    """File REDELIVERY_SKIP or PULL_BATCH_ORDER."""
     log, shown = lane.log, problem.positions[:SEQS_SHOWN]
     (before,) = problem.others
     facts: dict[str, Fact] = {
@@ -201,7 +201,7 @@ def skip(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
 
 
 def overlap(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
-    """AFFINITY_SPLIT, PULL_OVERLAP and PUSH_OVERLAP: what was received before proves it, or else what came later and was sent before."""
+    """File AFFINITY_SPLIT, PULL_OVERLAP or PUSH_OVERLAP: earlier deliveries prove it, or else later ones that were sent before."""
     if key.rules.mode is Mode.STREAMING and not problem.doubt:
         key.counts.affinity_moves_outstanding_yes += 1
     held = [other for other in problem.others if other.number < one.number] or problem.others
@@ -237,7 +237,7 @@ def _overlap(
 
 
 def past_nack(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
-    """PUSH_ADVANCE_PAST_NACK."""
+    """File PUSH_ADVANCE_PAST_NACK."""
     (position, *_), (nacked, *_) = problem.positions, problem.others
     ids = {**id_of(key, "seq", one), **id_of(key, "nacked", nacked)}
     facts: Facts = {**record_of(one), "nacked": nacked.seq, "nacked_epoch": nacked.epoch, **ids}
@@ -246,7 +246,7 @@ def past_nack(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> N
 
 
 def held_twice(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
-    """EOD_REDELIVERY_WHILE_OUTSTANDING."""
+    """File EOD_REDELIVERY_WHILE_OUTSTANDING."""
     del lane
     (held,) = problem.others
     facts: Facts = {
@@ -259,7 +259,7 @@ def held_twice(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> 
 
 
 def moved(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery) -> None:
-    """The key goes on at another session than before."""
+    """Report that the key continues on a session of another owner."""
     before = lane.now.before
     if before is None or isinstance(before, Restart) or before.owner == one.owner:
         return
@@ -276,9 +276,9 @@ def moved(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery) -> None:
 
 
 def _moved(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, position: int, others: Sequence[tuple[int, Delivery]]) -> bool:
-    """7.1: the key goes on at another owner, which redelivers early what others hold at or above it, or may be what they held.
+    """7.1: report a move to another owner while messages at or above the position are, or may be, held by the former owners.
 
-    Returns whether a doubt was reported.
+    Return whether a doubt was reported.
     """
     if lane.is_reported(one, OVERLAP[key.rules.mode]):
         return False
@@ -304,7 +304,7 @@ def _moved(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, position: i
 
 
 def _released(key: KeyChecker, one: Delivery, held: Sequence[Delivery]) -> str:
-    """Why nothing of what may have been held provably was when another delivery was sent."""
+    """State why no message that may be held was provably held when another delivery was sent."""
     by_t = one.t + key.rules.clock_error_s
     ends = [ends_of(key.rules, other, key.newest(other.token))._asdict() for other in held]
     causes = [words for name, words in RELEASED_BY.items() if any(each[name] <= by_t for each in ends)][:CAUSES_MAX]
@@ -326,5 +326,5 @@ REPORTS: Final[Mapping[Kind, Report]] = MappingProxyType(
 
 
 def report(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
-    """Files what is not simply legal about a delivery."""
+    """File a problem of a delivery."""
     REPORTS[problem.kind](key, lane, one, problem)

@@ -17,7 +17,7 @@ from prober.core.kinds import KINDS, WITHIN_A_REGION
 
 
 class Mode(StrEnum):
-    """How a subscription is consumed; it decides what a session and a holder are."""
+    """The consumption mode of a subscription; it defines its sessions and holders."""
 
     __hash__ = str.__hash__
 
@@ -32,32 +32,33 @@ class Rules:
 
     delivery_delay_max_s    Delta: from the service's send to the recorder. A few seconds at the wire, `inf` in client callbacks.
     clock_error_s           eps: clock error between recorders; 0 in one process.
-    ack_deadline_s          D0: the lease that a delivery starts with.
-    ack_lag_max_s           how long a sent acknowledgement may take to be applied.
+    ack_deadline_s          D0: the initial lease of a delivery.
+    ack_lag_max_s           how long the service may take to apply a sent acknowledgement.
     close_detection_max_s   Delta_close: how long a dead stream may look open to the client.
     exactly_once            the subscription has exactly-once delivery.
     dead_letter_max_attempts    the dead-letter policy's limit, 0 without a policy.
-    window                  learned positions kept per key; what leaves it can no longer be verified.
-    delivery_deadline_s     how long an accepted message may stay undelivered while its key stands still.
+    window                  learned positions kept per key; records that leave it can no longer be verified.
+    delivery_deadline_s     how long an accepted message may stay undelivered while its key has no delivery.
     stall_deadline_s        the same for a redelivery run that stopped.
     unacked_deadline_s      the same for a message whose lease is over or that was nacked.
-    subscription_predates_first_publish     a strict baseline: the first message of an epoch must come first. False adopts the
-                            first message seen as the baseline.
-    filtered                the subscription has a filter, so it need not see the same messages as others.
-    filter_every            the filter passes the messages whose sequence number is a multiple of this and no others; 0: no such filter.
-    attempts_observed       every attempt to publish is an event of its own (no hidden retries), so that more records than
+    subscription_predates_first_publish     a strict baseline: the first message of an epoch must be delivered first. False adopts the
+                            first delivered message as the baseline.
+    filtered                the subscription has a filter, so it need not receive the same messages as others.
+    filter_every            the filter passes only the messages whose sequence number is a multiple of this; 0: no such filter.
+    attempts_observed       every attempt to publish is a separate event (no hidden retries), so that more records than
                             attempts are a violation and not a client's retry.
-    idle_after_s            a settled key without events for this long gives up its window.
-    message_retention_s     what was published longer ago than this may be gone from the subscription.
-    retry_backoff_max_s     how long the service may wait, by the retry policy, after a refusal or an expired lease.
-    publishes_recorded      False: others publish too, and their publishes are not on record; see `unrecorded`.
-    publish_time_error_s    how far the publish times of such messages may be from the order in which the service stored them; `inf` also if
+    idle_after_s            how long a settled key without events keeps its window.
+    message_retention_s     the age from which a message may be gone from the subscription.
+    retry_backoff_max_s     the longest backoff of the retry policy after a nack or an expired lease.
+    publishes_recorded      False: other publishers, whose publishes are not on record, use the topic too; see `unrecorded`.
+    publish_time_error_s    how far the publish times of such messages may differ from the order in which the service stored them; `inf`
+                            also if
                             they may have been published in several regions.
     one_publish_region      False: the endpoint does not prove that all messages of a key are published in one region.
-    republish_max_s         how long after a message its publisher may try it again, as far as its publishes are not on record.
+    republish_max_s         how long after a message its publisher may publish it again, if its publishes are not on record.
     redelivery_promised     False: single messages may be redelivered, to any subscriber, as other brokers than Pub/Sub do; the checker
                             verifies only the order of first deliveries.
-    keys_max                keys remembered, 0 for all: beyond it, those seen least recently are forgotten, and may come as new ones.
+    keys_max                remembered keys, 0 for all: beyond it, the least recent ones are forgotten, and may return as new ones.
     """
 
     mode: Mode = Mode.STREAMING
@@ -101,7 +102,7 @@ class Rules:
         return self.filtered or self.filter_every > 1
 
     def excludes(self, seq: int) -> bool:
-        """Whether the filter provably excludes a sequence number."""
+        """Return whether the filter provably excludes a sequence number."""
         return self.filter_every > 1 and seq % self.filter_every != 0
 
     @property
@@ -110,28 +111,28 @@ class Rules:
         return not self.one_publish_region or (not self.publishes_recorded and self.publish_time_error_s == inf)
 
     def depends_on_region(self, kind: Kind) -> bool:
-        """Whether a finding of a kind has a legal explanation: its messages were published in several regions."""
+        """Return whether a finding of a kind has a legal explanation: its messages were published in several regions."""
         return self.several_regions and KINDS[kind].guarantee in WITHIN_A_REGION
 
 
 _RESPONSE = ("ack_deadline_s", "ack_lag_max_s", "delivery_delay_max_s")
-"""How long a pull response or a push request may hold the key: so long no deadline runs."""
+"""The bounds of how long a pull response or a push request may hold the key: no deadline runs meanwhile."""
 
 ONE_RECORD_PER_ID = "one_record_per_message_id"
-"""The assumption, with the value 1, that a message id stands for one record, where publish times were not recorded."""
+"""The assumption, with the value 1, that a message id identifies one record, if publish times were not recorded."""
 
 ONE_REGION_PER_KEY = "one_region_per_key"
-"""The assumption, with the value 1, that all messages of a key were published in one region, where the region is not known."""
+"""The assumption, with the value 1, that all messages of a key were published in one region, if the region is not known."""
 
 ASSUMED_IN_WORDS: Final[Mapping[str, str]] = {
     ONE_RECORD_PER_ID: "one record per message id (no publish times were recorded)",
     ONE_REGION_PER_KEY: "one publishing region per key (the endpoint proves none)",
 }
-"""Assumptions that are no bounds of `Rules`: their names and values say nothing to a reader."""
+"""Texts for assumptions that are no bounds of `Rules`, whose names and values mean nothing to a reader."""
 
 
 class Assumptions:
-    """The bounds that findings under these rules rely on: what to check first when a finding is doubted."""
+    """The bounds that findings under these rules rely on: the first facts to check when a finding is doubted."""
 
     __slots__ = ("_known", "rules")
 
@@ -140,10 +141,9 @@ class Assumptions:
         self._known: dict[tuple[Kind, bool], Mapping[str, float]] = {}
 
     def behind(self, kind: Kind, *, ids_alone: bool) -> Mapping[str, float]:
-        """Those of one kind, by name; findings share the mapping.
+        """Return the assumptions of one kind, by name; findings share the mapping.
 
-        `ids_alone`: no publish times were recorded, so
-        what compares positions takes a message id for one record.
+        `ids_alone`: no publish times were recorded, so a comparison of positions assumes one record per message id.
         """
         known = self._known.get((kind, ids_alone))
         if known is None:

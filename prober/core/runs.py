@@ -1,4 +1,4 @@
-"""Redeliveries that have to come as far as the key had come before, and what a seek back restores (docs/model.md, 6.2 and 8.1)."""
+"""Redelivery runs, which have to reach the former progress of the key, and messages restored by a seek (docs/model.md, 6.2 and 8.1)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from prober.core.lane import Lane
 
 RECENT_KEPT: Final = 64
-"""The last deliveries of a region that are remembered, beginning with what may have been sent after the first redelivery."""
+"""Number of remembered deliveries of a region, starting with those that may have been sent after the first redelivery."""
 
 LOST: Final = "a stream broke or a pull was lost since the run began, and what is missing had been acknowledged before"
 RACING: Final = "what is missing was first delivered out of order, so its place is not known"
 
 
 class Run(NamedTuple):
-    """A redelivery that came as far as `reached`, and has to come to `target`.
+    """A redelivery that reached `reached`, and has to reach `target`.
 
-    number      the delivery that began it, 0 for a seek.
-    began_t     nothing of it was sent before.
-    since_t     it is pending from then on, whatever is delivered meanwhile.
+    number      the delivery that started it, 0 for a seek.
+    began_t     the earliest possible time of its first send.
+    since_t     from when on it is pending, independent of later deliveries.
     """
 
     lane: Lane
@@ -42,7 +42,7 @@ class Run(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """A run, and the time until which it was seen."""
+    """A run, and the time up to which it was observed."""
 
     runs: Runs
     run: Run
@@ -63,7 +63,7 @@ ENDINGS: Final[tuple[Excuse[Ending], ...]] = (
         lambda case: case.runs.not_lost(case.run, case.now),
     ),
 )
-"""Why a run may end where it does."""
+"""Excuses of a run that ends before its target."""
 
 
 class Runs:
@@ -80,7 +80,7 @@ class Runs:
     # --- what happens --------------------------------------------------------------------------------------------------------
 
     def delivered(self, one: Delivery, lane: Lane | None) -> None:
-        """A message was delivered; `lane` is None if it has no place in the record."""
+        """Note a delivery; `lane` is None if it has no place in the record."""
         if self.restored:
             self.restored.pop(one.token, None)
         if lane is None:
@@ -97,16 +97,16 @@ class Runs:
             self.recent[lane] = deque((*before, one), maxlen=RECENT_KEPT)
 
     def gone(self, token: int) -> None:
-        """A message left the subscription, or was acknowledged."""
+        """Note that a message left the subscription, or was acknowledged."""
         self.restored.pop(token, None)
 
     def clear(self) -> None:
-        """A control operation, or a hole in the record."""
+        """Forget the runs at a control operation or a hole in the record."""
         self.recent.clear()
         self.restored.clear()
 
     def sought(self, seek: Seek) -> None:
-        """A seek back: what was published since then is to be delivered again."""
+        """Note a seek back: messages published since its time are to be redelivered."""
         self._sought_t, self._number, rules = seek.sought_t, seek.number, self._key.rules
         for lane in self._key.lanes.values():
             log = lane.log
@@ -117,7 +117,7 @@ class Runs:
     # --- what is missing -----------------------------------------------------------------------------------------------------
 
     def unfinished(self, excused_t: float) -> Iterator[Run]:
-        """The runs that did not come to their target; deliveries up to `excused_t` begin none."""
+        """Yield the runs that did not reach their target; deliveries up to `excused_t` start none."""
         for lane, recent in [each for each in self.recent.items() if not each[0].waiting]:
             target = self._target(lane)
             begun = next((one for one in reversed(recent) if self._stops_short(lane, one, target)), None)
@@ -127,7 +127,7 @@ class Runs:
                 yield Run(lane, begun.number, begun.earliest_t, begun.position, target)
 
     def not_brought_back(self) -> Iterator[Run]:
-        """Messages that a seek restored and that were not delivered, as a run to the last of them."""
+        """Yield messages that a seek restored and that were not delivered, as a run to the last of them."""
         if self._key.rules.filtered:
             return
         last: dict[Lane, int] = {}
@@ -139,34 +139,34 @@ class Runs:
             yield Run(lane, self._number, self._sought_t, position - 1, position, since_t)
 
     def _leased_until(self, lane: Lane) -> float:
-        """Until when a client may hold something that a seek restored."""
+        """Return until when a client may hold a message that a seek restored."""
         held = (self._key.newest(token) for token, (other, _) in self.restored.items() if other is lane)
         return max((lease_until(self._key.rules, one) for one in held if one is not None), default=LONG_AGO)
 
     def has_pending(self, excused_t: float) -> bool:
-        """Whether a delivery of a run is provably pending."""
+        """Return whether a delivery of a run is provably pending."""
         return any(not self.doubt_of(run, inf) for run in (*self.unfinished(excused_t), *self.not_brought_back()))
 
     def doubt_of(self, run: Run, now: float) -> str:
-        """Why a run may legally end where it does, empty if it may not."""
+        """Return why a run may legally end before its target, empty if it may not."""
         return doubt_of(ENDINGS, Ending(self, run, now))
 
     def ruled_out(self, run: Run, now: float) -> tuple[str, ...]:
-        """The facts that exclude a legal end of a run."""
+        """Return the facts that exclude a legal end of a run."""
         return ruled_out(ENDINGS, Ending(self, run, now))
 
     def dead_letters(self) -> bool:
-        """Whether the subscription has a dead-letter policy."""
+        """Return whether the subscription has a dead-letter policy."""
         return self._key.rules.dead_letter_max_attempts > 0
 
     def lost_acked(self, run: Run, now: float) -> str:
-        """Why an acknowledged rest of a run may have been lost."""
+        """State why the acknowledged rest of a run may have been lost."""
         missing = (one for one in range(run.reached + 1, run.target + 1) if self._must_come(run.lane, one))
         acked = all(run.lane.log.flagged(one, ACKED) for one in missing)
         return LOST if acked and self._key.subscription.may_have_lost(run.began_t, now) else ""
 
     def not_lost(self, run: Run, now: float) -> str:
-        """The fact that excludes that."""
+        """State the fact that excludes the loss of the rest of a run."""
         log = run.lane.log
         unacked = (
             one for one in range(run.reached + 1, run.target + 1) if self._must_come(run.lane, one) and not log.flagged(one, ACKED)
@@ -179,7 +179,7 @@ class Runs:
         return none_lost(self._key.rules, run.began_t, now)
 
     def _target(self, lane: Lane) -> int:
-        """The highest position that a run has to come to."""
+        """Return the highest position that a run has to reach."""
         target = lane.log.frontier
         while target > lane.log.floor and not self._must_come(lane, target):
             target -= 1
@@ -193,7 +193,7 @@ class Runs:
         return not passed_over or lane.log.stays(position)
 
     def _stops_short(self, lane: Lane, one: Delivery, target: int) -> bool:
-        """Whether it was a redelivery, and nothing that may have been sent after it came as far as the target."""
+        """Return whether a delivery was a redelivery, and no delivery that may have been sent after it reached the target."""
         log, position = lane.log, one.position
         if not position or log.number(position) == one.number or not log.holds(target) or log.number(target) > one.number:
             return False

@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from prober.core.state import State
 
 SENDS_MAX: Final = 6_000
-"""Sends that the search tries; beyond that, unexplained deliveries are in doubt."""
+"""Number of sends that the search tries; beyond that, unexplained deliveries are in doubt."""
 PRECISE: Final = 2_000
-"""Sends that are looked at for the explanation with the fewest assumptions; beyond that one with more will do."""
+"""Number of sends examined for the explanation with the fewest assumptions; beyond that one with more is accepted."""
 GLANCE: Final = 1_000
 """The same for a search that may be repeated later."""
 
 INEVITABLE_MAX: Final = 8
-"""Publications that never come of which it is known what they cost at least."""
+"""Number of undelivered publications whose least cost is computed."""
 BREACH: Final = Cost(1)
 
 Record: TypeAlias = tuple[int, int]
@@ -50,13 +50,13 @@ Record: TypeAlias = tuple[int, int]
 
 @dataclass(slots=True)
 class Search:
-    """One search: what was delivered since the last certain moment of a key, and the state then.
+    """A search for an order of the deliveries since the last certain moment of a key, from the state at that moment.
 
     items       the deliveries in order of arrival. The first `mandatory` have to be explained, the others may have been sent before them.
-    frontier    the positions up to it were learned before.
+    frontier    the last position that was learned before.
     known       the position of each delivery whose record was learned before, else 0.
-    pending        confirmed publications of the region that have not come among them, in the order of their invocations.
-    blurred_until_t   what may have been sent until then may have been sent before the last certain moment, but on `blurred_by`.
+    pending        confirmed publications of the region without a delivery among the items, in the order of their invocations.
+    blurred_until_t   deliveries possibly sent until then may precede the last certain moment, except those on `blurred_by`.
     """
 
     subscription: Subscription
@@ -118,22 +118,22 @@ class Search:
     # --- the search ----------------------------------------------------------------------------------------------------------
 
     def run(self, *, soon: bool = False) -> Explanation:
-        """The best explanation; `soon`: one that is found soon, if there is."""
+        """Return the best explanation; `soon`: stop after fewer sends."""
         inevitable = self._inevitable()
         precise, most = (GLANCE, GLANCE) if soon else (PRECISE, SENDS_MAX)
         found = self._look(inevitable, precise) or self._look(inevitable, most, ahead=True)
         return found or Explanation((), gave_up=True)
 
     def glance(self) -> Explanation | None:
-        """An explanation without any problem, if there is one that is found soon."""
+        """Return an explanation without any problem, if a short search finds one."""
         return self._look(self._inevitable(), max(GLANCE, 8 * len(self.items)), Cost(0, 0, UNPLACED * len(self.items)))
 
     def _look(
         self, inevitable: Mapping[Publication, Cost], sends_max: int, cost_max: Cost | None = None, *, ahead: bool = False
     ) -> Explanation | None:
-        """The best explanation that costs no more than `cost_max`; None if too many sends were looked at.
+        """Return the best explanation that costs at most `cost_max`; None if there is none, or if it needs too many sends.
 
-        ahead   of several with the same breaches, what has come furthest is looked at first, whatever it assumes.
+        ahead   among orders with equal breaches, examine the longest first, whatever it assumes.
         """
         counter = 0
         rest = sum(inevitable.values(), Cost())
@@ -174,7 +174,7 @@ class Search:
     # --- what costs something in every order ---------------------------------------------------------------------------------
 
     def _inevitable(self) -> dict[Publication, Cost]:
-        """The least cost of the first publications that never come: in every order one record is the first behind each."""
+        """Return the least cost of the first undelivered publications: in every order some record is the first after each."""
         costs: dict[Publication, Cost] = {}
         needed: set[Publication] = set()
         start, first = self._start(), [one for one in self._never_sent if not self.excused(one)][:INEVITABLE_MAX]
@@ -191,13 +191,13 @@ class Search:
         return breaches if assumed is None else {**breaches, assumed: Cost(assumptions=ASSUMPTION)}
 
     def _paid(self, situation: Situation, index: int, inevitable: Mapping[Publication, Cost]) -> Cost:
-        """The cost that counted so far for the publications that are missing before a delivery."""
+        """Return the cost that has been counted for the publications that are missing before a delivery."""
         if not inevitable or self.position(situation, index):
             return Cost()
         return sum((inevitable.get(one, Cost()) for one in self._missing(situation, index)), Cost())
 
     def _is_complete(self, situation: Situation) -> bool:
-        """Whether everything that has to be explained was sent."""
+        """Return whether all mandatory deliveries were sent."""
         return all(index >= self.mandatory for index in self._heads(situation))
 
     def _path(
@@ -220,7 +220,7 @@ class Search:
             yield self._send(situation, index)
 
     def _candidates(self, situation: Situation) -> Iterator[int]:
-        """Deliveries that may have been sent next: nothing that is still to be sent was provably sent before."""
+        """Yield the deliveries that may be sent next: no other unsent delivery was provably sent before."""
         rest = self._rest_of_response(situation)
         if rest is not None:
             yield rest
@@ -234,25 +234,25 @@ class Search:
                 yield index
 
     def _heads(self, situation: Situation) -> Iterator[int]:
-        """The first delivery of each session that is still to be sent."""
+        """Yield the first unsent delivery of each session."""
         for sent, of_session in zip(situation.sent, self._by_session, strict=True):
             if sent < len(of_session):
                 yield of_session[sent]
 
     def _earliest(self, heads: Sequence[int]) -> tuple[int, int]:
-        """Which two were received first."""
+        """Return the two candidates that were received first."""
         found = nsmallest(2, heads, key=lambda index: self.items[index].t)
         return found[0] if found else -1, found[-1] if found else -1
 
     def _rest_of_response(self, situation: Situation) -> int | None:
-        """7.2: a pull response is sent at once."""
+        """7.2: return the next delivery of an unfinished pull response, which is sent at once."""
         if self.subscription.rules.mode is not Mode.PULL or situation.before is None:
             return None
         before = situation.before.session
         return next((index for index in self._heads(situation) if self.items[index].session is before), None)
 
     def _latest(self, situation: Situation, index: int) -> float:
-        """It was sent by then: before it was received, and before anything that is still to be sent was received."""
+        """Return the latest possible time of a send: before its receipt, and before the receipt of any unsent delivery."""
         eps = self.subscription.rules.clock_error_s
         others = (self.items[other].t + eps for other in self._heads(situation) if other != index)
         return min(self.items[index].t, min(others, default=inf))
@@ -282,7 +282,7 @@ class Search:
         return Step(index, self._new(index, send.problems()), placed=True), after
 
     def _bound(self, situation: Situation, index: int, position: int) -> int:
-        """See `Delivery.bound`."""
+        """Return `Delivery.bound` of a delivery."""
         one, log = self.items[index], self.log
         invoked_t = log.invoked_t(position) if position <= self.frontier else one.invoked_t
         if self._may_be_before(index) or self.subscription.may_have_come_unseen(invoked_t, one.t) is not None:
@@ -297,11 +297,11 @@ class Search:
         return found or next((at for at, other in learned if not other.unplaced and in_session(one.publication, other)), 0)
 
     def _may_be_before(self, index: int) -> bool:
-        """10: whether it may have been sent before something of an unknown place."""
+        """10: return whether a delivery may have been sent before one of unknown place."""
         return self._lows[index] <= self.blurred_until_t and self.items[index].session is not self.blurred_by
 
     def _send_before(self, situation: Situation, index: int) -> tuple[Step, Situation]:
-        """A send before the last certain moment.
+        """Return the step of a send before the last certain moment, and the situation after it.
 
         Publications that the log should contain before it are still missing.
         """
@@ -314,33 +314,33 @@ class Search:
         return Step(index, self._new(index, send.order()), placed=False), after
 
     def _new(self, index: int, problems: Iterable[Problem]) -> tuple[Problem, ...]:
-        """The problems that no finding was filed about."""
+        """Return the problems without a filed finding."""
         number = self.items[index].number
         return tuple(one for one in problems if (number, one.kind) not in self.reported)
 
     def position(self, situation: Situation, index: int) -> int:
-        """The position of a record, 0 if it is sent for the first time."""
+        """Return the position of a record, 0 if this is its first send."""
         if self.known[index]:
             return self.known[index]
         record = self._records[index]
         return self.frontier + 1 + situation.learned.index(record) if record in situation.learned else 0
 
     def is_unplaced(self, situation: Situation, position: int) -> bool:
-        """Whether a new record may stand elsewhere."""
+        """Return whether a new record may have another place."""
         return self.first_at(situation, position).unplaced
 
     def first_at(self, situation: Situation, position: int) -> Delivery:
-        """The first delivery of a new record."""
+        """Return the first delivery of a new record."""
         return self.items[situation.learned[position - self.frontier - 1]]
 
     def deliveries_at(self, situation: Situation, position: int) -> list[Delivery]:
-        """The deliveries of a position among those that are searched."""
+        """Return the searched deliveries of a position."""
         if position > self.frontier:
             return self._by_record[situation.learned[position - self.frontier - 1]]
         return self._by_position.get(position, [])
 
     def token_at(self, situation: Situation, position: int) -> int:
-        """The message id of a position."""
+        """Return the hashed message id of a position."""
         if position > self.frontier:
             return self.items[situation.learned[position - self.frontier - 1]].token
         return self.log.tokens[position - self.log.floor - 1] if self.log.holds(position) else 0
@@ -348,18 +348,18 @@ class Search:
     # --- 4: what has to be in the log before ---------------------------------------------------------------------------------
 
     def _missing(self, situation: Situation, index: int) -> list[Publication]:
-        """Publications that are missing before a new record; not those that another record of the log missed before it."""
+        """Return the publications missing before a new record, except those that an earlier record of the log already missed."""
         learned = [self.items[record] for record in situation.learned]
         required = [one for one in self._required(situation, index) if not self.excused(one)]
         return [one for one in required if not any(must_precede(self.subscription.rules, one, other) for other in learned)]
 
     def _required(self, situation: Situation, index: int) -> list[Publication]:
-        """Publications that have to be in the log before a new record, and are not; any record of a message id will do."""
+        """Return the publications that must precede a new record in the log, and do not; any record of the message id suffices."""
         required = self._must_precede(islice(self._to_be_sent, situation.complete, None), self.items[index])
         return [before for before in required if not self._is_in_log(situation, before)]
 
     def _must_precede(self, publications: Iterable[Publication], one: Delivery) -> list[Publication]:
-        """Those of some publications, by rank, that have to be in the log before a record."""
+        """Return the publications, out of some ordered by rank, that must precede a record in the log."""
         rules = self.subscription.rules
         if one.publication is None:
             return []
@@ -370,14 +370,14 @@ class Search:
         ]
 
     def _is_behind_missing(self, situation: Situation, position: int) -> bool:
-        """Whether a message that has to be in the log before a position was not received."""
+        """Return whether a message that must precede a position in the log was not received."""
         if position > self.frontier:
             return bool(self._required(situation, situation.learned[position - self.frontier - 1]))
         earlier_t = self.log.invoked_t(position) - self.subscription.rules.clock_error_s
         return any(before.confirmed_t < earlier_t and not self._is_in_log(situation, before) for before in self._to_be_sent)
 
     def _complete(self, situation: Situation, known: int) -> int:
-        """How many of the publications were sent without a gap."""
+        """Return how many of the publications were sent without a gap."""
         while known < len(self._to_be_sent) and self._is_in_log(situation, self._to_be_sent[known]):
             known += 1
         return known

@@ -1,6 +1,6 @@
-"""The log of a key as a send of the search sees it.
+"""The log of a key from the viewpoint of a send of the search.
 
-The definite positions, and behind them those that the situation has learned.
+It contains the definite positions, followed by those that the situation has learned.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Why the service may make a send that is not the next one: the excuses of each rule of `model` (docs/model.md, 4 to 9)."""
+"""Excuses of each rule of `model`: why the service may skip messages before a send (docs/model.md, 4 to 9)."""
 
 from __future__ import annotations
 
@@ -43,9 +43,8 @@ class Absent(NamedTuple):
     """A publication that is missing in the log before a delivery, or in all of it.
 
     one         the delivery; None if the publication never arrived.
-
     t           when that was recorded.
-    latest_t    it was so by then, by any clock.
+    latest_t    the latest possible time of that, by any clock.
     """
 
     key: KeyChecker
@@ -56,17 +55,17 @@ class Absent(NamedTuple):
 
     @property
     def subscription(self) -> Subscription:
-        """That of its key."""
+        """The subscription of the key."""
         return self.key.subscription
 
     @property
     def rules(self) -> Rules:
-        """Those of its subscription."""
+        """The rules of the subscription."""
         return self.key.rules
 
     @property
     def what(self) -> str:
-        """Its name."""
+        """The name of the missing message in texts."""
         return words_for(self.key, self.missing)
 
 
@@ -115,11 +114,11 @@ ABSENCE: Final[tuple[Excuse[Absent], ...]] = (
     Excuse(_attempted_unseen, _not_attempted),
     FILTER,
 )
-"""Why a confirmed message may be missing."""
+"""Excuses of a missing confirmed message."""
 
 
 def stored_before(key: KeyChecker, missing: Publication, one: Delivery) -> tuple[str, ...]:
-    """L3 and L4: why a confirmed message stands before a record in every log."""
+    """L3 and L4: state why a confirmed message precedes a record in every log."""
     publication = one.publication
     if publication is None:
         return ()
@@ -136,7 +135,7 @@ def stored_before(key: KeyChecker, missing: Publication, one: Delivery) -> tuple
 
 
 class Passed(NamedTuple):
-    """A position between two sends, `inside` of one pull response."""
+    """A position that is passed over between two sends, `inside` of one pull response."""
 
     send: Send
     position: int
@@ -145,7 +144,7 @@ class Passed(NamedTuple):
 
     @property
     def what(self) -> str:
-        """Its name."""
+        """The name of the passed message in texts."""
         return words_for(self.send.key, self.send.view.named(self.position))
 
 
@@ -188,7 +187,7 @@ def _passed_beside(case: Passed) -> str:
 
 
 def passed_by_control(case: Passed) -> str:
-    """6.4: a control operation may pass over everything that was published before it had settled, and did not come since."""
+    """6.4: state why a control operation may pass over a position: published before it settled, and not delivered since."""
     send = case.send
     if not send.subscription.graces or send.view.stays(case.position):
         return ""
@@ -206,11 +205,11 @@ PASSED_OVER: Final[tuple[Excuse[Passed], ...]] = (
     Excuse(_passed_lost, _passed_not_lost),
     Excuse(_passed_beside, lambda case: none_lost_beside(case.send.rules, case.send.delivery)),
 )
-"""Why a position may be passed over, if it has not expired."""
+"""Excuses of a position that is passed over, if it has not expired."""
 
 
 def no_restart(case: Passed) -> str:
-    """6.2: why it is no restart of a redelivery."""
+    """6.2: state why a send is no restart of a redelivery."""
     one = words_for(case.send.key, case.send.delivery)
     if isinstance(case.before, Restart):
         return f"not a restart of the redelivery: that goes back, and {one} is behind {case.what}, which a seek back restored"

@@ -1,4 +1,4 @@
-"""An order of sends that `search` tries, as far as it goes, and the holds after it (docs/model.md, 7)."""
+"""An order of sends that `search` tries, up to some send, and the holds after it (docs/model.md, 7)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from prober.core.facts import Delivery
 class Hold:
     """Deliveries that may be held, as a list from the highest position down.
 
-    signature   the same for all lists of the same deliveries, those left out that do not count: no other subscriber is connected.
+    signature   equal for lists of the same deliveries, without those that do not count: no other subscriber is connected.
     owner       of all of them, None if there are several.
     lowest      the lowest position.
     """
@@ -43,14 +43,14 @@ def held_below(held: Iterable[tuple[int, Delivery]], owner: str | None, position
 
 
 def held_on(hold: Hold | None, position: int, delivery: Delivery, *, counts: bool = True) -> Hold:
-    """The holds after a send: a redelivery ends the holds at and above its position."""
+    """Return the holds after a send: a redelivery ends the holds at and above its position."""
     while hold is not None and hold.position >= position:
         hold = hold.rest
     return Hold(position, delivery, hold, counts=counts)
 
 
 def held_at(hold: Hold | None, owner: str | None) -> Hold | None:
-    """The holds of one owner."""
+    """Return the holds of one owner."""
     if hold is None or hold.owner == owner:
         return hold
     kept = None
@@ -60,13 +60,13 @@ def held_at(hold: Hold | None, owner: str | None) -> Hold | None:
 
 
 class Situation:
-    """An order of sends as far as it goes.
+    """An order of sends up to some send.
 
-    sent        how many deliveries of each session, which sends in order.
-    learned     the records in order, new ones only.
-    complete    how many of the publications that must be in the log in order are so, without a gap.
-    before, before_position, hold   the last send, and what may be held.
-    key         situations with the same key go on alike.
+    sent        how many deliveries of each session were sent, in order.
+    learned     the new records, in order.
+    complete    how many of the publications, in their order, are in the log without a gap.
+    before, before_position, hold   the last send, and the deliveries that may be held.
+    key         situations with the same key have the same continuations.
     """
 
     __slots__ = ("_order", "before", "before_position", "complete", "hold", "key", "learned", "sent")
@@ -85,7 +85,7 @@ class Situation:
         self.key = self.sent, self._order, number, None if hold is None else hold.signature
 
     def after(self, session: int, learned: int | None, before: Delivery | None, position: int, hold: Hold | None) -> Situation:
-        """The one after the next send of a session; `learned`: its record, if that is new."""
+        """Return the situation after the next send of a session; `learned`: its record, if that is new."""
         after = object.__new__(Situation)
         after.sent = (*self.sent[:session], self.sent[session] + 1, *self.sent[session + 1 :])
         after.complete = self.complete

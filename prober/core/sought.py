@@ -1,7 +1,8 @@
-"""A seek back of one key: what is to be delivered again, and in which order (docs/model.md, 6.4).
+"""A seek back of one key: the messages to be redelivered, and their order (docs/model.md, 6.4).
 
-Everything that was published since some moment is unacknowledged again. That can be proven only of what had not been acknowledged so
-shortly before that the acknowledgement may be applied after the seek. The order can be proven only if nothing came until it had settled.
+All messages published since a time are unacknowledged again. That is provable only if a message had not been acknowledged so shortly
+before that the acknowledgement may be applied after the seek. The order is provable only if no message was delivered until the seek had
+settled.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Seek:
 
     Messages published since `since_t` are redelivered.
 
-    start, target   the positions that come in order: the lowest from which on everything was published since, and the last one.
+    start, target   the positions that are redelivered in order: the first from which on all were published since then, and the last one.
     """
 
     __slots__ = ("number", "settled_t", "since_t", "sought_t", "start", "target")
@@ -34,7 +35,7 @@ class Seek:
         self.start, self.target = 1, 0
 
     def of(self, log: Log, rules: Rules) -> Seek:
-        """The seek as it concerns what a log has by now."""
+        """Return the seek with the range of positions that it restores in a log."""
         found = Seek(self.since_t, self.sought_t, self.settled_t, self.number)
         found.target = log.frontier
         start, eps = log.frontier + 1, rules.clock_error_s
@@ -44,7 +45,7 @@ class Seek:
         return found
 
     def brings(self, log: Log, position: int, rules: Rules) -> bool:
-        """Whether a position is provably redelivered.
+        """Return whether a position is provably redelivered.
 
         It was published since, and no acknowledgement may be applied after the seek.
         """
@@ -54,7 +55,7 @@ class Seek:
 
 
 class Restart(Delivery):
-    """A settled seek back, as the send before what it brings back."""
+    """A settled seek back, as the send before the messages that it restores."""
 
     __slots__ = ("sought_t",)
 

@@ -7,11 +7,11 @@ from math import inf
 from typing import TypeAlias
 
 Spans: TypeAlias = list[tuple[float, float]]
-"""Each from its first time to its last, in seconds."""
+"""Spans, each from its first time to its last, in seconds."""
 
 
 def union(spans: Iterable[tuple[float, float]]) -> Spans:
-    """The union of spans in any order."""
+    """Return the union of spans in any order."""
     found: Spans = []
     for start, stop in sorted(spans):
         if stop <= start:
@@ -25,7 +25,7 @@ def union(spans: Iterable[tuple[float, float]]) -> Spans:
 
 
 def minus(spans: Sequence[tuple[float, float]], others: Iterable[tuple[float, float]]) -> Spans:
-    """The spans without the others, which may come in any order."""
+    """Return the spans without the others, which may be in any order."""
     taken = union(others)
     left: Spans = []
     index = 0
@@ -44,17 +44,17 @@ def minus(spans: Sequence[tuple[float, float]], others: Iterable[tuple[float, fl
 
 
 def both(spans: Sequence[tuple[float, float]], others: Sequence[tuple[float, float]]) -> Spans:
-    """The intersection."""
+    """Return the intersection of both sets."""
     return minus(spans, minus(spans, others))
 
 
 def length(spans: Iterable[tuple[float, float]], since_t: float = -inf) -> float:
-    """How many seconds there are in the spans from a time on."""
+    """Return the total length of the spans from a time on, in seconds."""
     return sum(stop - max(start, since_t) for start, stop in spans if stop > since_t)
 
 
 def reaches(spans: Iterable[tuple[float, float]], since_t: float, seconds: float) -> float:
-    """When more than so many seconds begin to have passed since a time, counted in the spans only; infinite if that never happens."""
+    """Return the time at which the spans after `since_t` add up to more than `seconds`; infinite if they never do."""
     for start, stop in spans:
         if stop <= since_t:
             continue

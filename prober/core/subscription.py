@@ -13,7 +13,7 @@ from prober.core.opportunities import SubscriptionOpportunities
 from prober.core.rules import Assumptions, Mode, Rules
 
 SESSIONS_KEPT: Final = 4096
-"""Open sessions remembered, and sessions that were lost; beyond that the oldest are forgotten."""
+"""Number of remembered open sessions, and of lost ones; beyond that the oldest are forgotten."""
 GRACE_KEPT: Final = 64
 SEEK: Final = "a seek or purge"
 FILTER_CHANGE: Final = "a change of the filter"
@@ -25,13 +25,13 @@ class Subscription:
 
     index       its place among the subscriptions of the topic.
     sessions    the open ones, by name.
-    losses      what may have been lost, in the order in which it was noticed.
+    losses      possible losses, in the order in which they were noticed.
     lost_upto_t losses before then are forgotten.
     graces      control operations and holes.
-    first_seen_t    when it showed itself first.
+    first_seen_t    the time of its first session.
     is_plain    whether it has neither a filter nor exactly-once delivery.
     unseen      whether sessions may be open that are not on record yet.
-    has_one_stream  whether nothing that was sent before can arrive after what the only stream delivers, as long as that is open.
+    has_one_stream  whether, while its only stream is open, no earlier send can arrive after a delivery on it.
     over        whether the record is over: a pull that has no answer by now may have had one that was lost.
     """
 
@@ -57,7 +57,7 @@ class Subscription:
     # --- sessions ------------------------------------------------------------------------------------------------------------
 
     def opened(self, event: Opened) -> None:
-        """A session begins."""
+        """Note the start of a session."""
         opened_t = event.t if event.invoked_t is None else event.invoked_t
         if opened_t < event.t and self.rules.mode is Mode.PULL:
             self.unseen = True  # other pulls may have begun by now that are recorded with their answer
@@ -69,7 +69,7 @@ class Subscription:
         session.is_limited = min(session.max_messages, session.max_bytes) < inf
 
     def session(self, name: str, t: float) -> Session:
-        """The session of a delivery; one whose opening was not recorded may be anybody's if it is a stream."""
+        """Return the session of a delivery; a stream without a recorded opening may belong to any subscriber."""
         session = self.sessions.get(name)
         if session is None:
             self.unseen = True
@@ -77,7 +77,7 @@ class Subscription:
         return session
 
     def closed(self, event: Closed) -> None:
-        """The end of a session was noticed."""
+        """Note the end of a session."""
         session = self.sessions.pop(event.session, None)
         self.unseen = self.unseen or session is None  # streams were opened before the record
         self._count_streams()
@@ -97,7 +97,7 @@ class Subscription:
             self._lose(Loss(session, session.opened_t, event.t))
 
     def sent_from_t(self, now: float) -> float:
-        """The time after which every later delivery was sent, as far as its sessions tell."""
+        """Return the time after which every later delivery was sent, as far as its sessions show."""
         if self.rules.mode is not Mode.PULL or self.unseen:
             return LONG_AGO
         return min((one.opened_t for one in self.sessions.values() if one.answered_t == inf), default=now)
@@ -121,7 +121,7 @@ class Subscription:
     # --- what may have been lost: 6.3 ----------------------------------------------------------------------------------------
 
     def may_have_lost(self, since_t: float, until_t: float, besides: Session | None = None) -> bool:
-        """Whether something that was sent between two times may have been lost, on another session than `besides`."""
+        """Return whether a message sent between two times may have been lost on another session than `besides`."""
         eps = self.rules.clock_error_s
         if since_t - eps <= self.lost_upto_t:
             return True
@@ -133,20 +133,20 @@ class Subscription:
         return self.over and self.loss_may_show(until_t)
 
     def loss_may_show(self, t: float) -> bool:
-        """Whether a pull that had begun by then has no answer yet: it may turn out to be lost."""
+        """Return whether a pull that had started by `t` has no answer yet: it may prove to be lost."""
         if self.rules.mode is not Mode.PULL:
             return False
         return any(one.opened_t <= t + self.rules.clock_error_s and one.answered_t == inf for one in self.sessions.values())
 
     def may_explain(self, one: Delivery) -> bool:
-        """Whether something that is not in the record yet may explain a delivery: sent before it, or lost with a session."""
+        """Return whether an event that is not in the record yet may explain a delivery: an earlier send, or the loss of a session."""
         if not self.streaming:
             return self.rules.mode is Mode.PUSH or self.unseen or self.loss_may_show(one.t)
         others = (session for session in self.sessions.values() if session is not one.session)
         return self.unseen or any(session.opened_t <= one.t + self.rules.clock_error_s for session in others)
 
     def may_have_lost_beside(self, invoked_t: float, one: Delivery) -> bool:
-        """Whether a message may have been sent before a delivery on another stream of the same subscriber, which broke.
+        """Return whether a message may have been sent before a delivery on another stream of the same subscriber, which broke.
 
         With exactly-once delivery it stays leased until its deadline, and later messages go to the same subscriber meanwhile.
         """
@@ -165,13 +165,13 @@ class Subscription:
         )
 
     def may_have_lost_one(self, invoked_t: float, one: Delivery) -> bool:
-        """Whether a message may have been sent before, on another stream of the same subscriber, which broke."""
+        """Return whether a message may have been sent before, on another stream of the same subscriber, which broke."""
         since_t = invoked_t - self.rules.clock_error_s
         lost = (loss.session for loss in self.losses if loss.until_t >= since_t)
         return self.streaming and any(session is not one.session and _may_be_of_one(session, one.session) for session in lost)
 
     def may_have_handed_over(self, held: Delivery, session: Session, by_t: float) -> bool:
-        """7.4: whether a newer stream of its subscriber, which may have taken over what is held, ended before a session was sent more."""
+        """7.4: return whether a newer stream of the holder may have taken over a held message, and ended before a send."""
         if not self.streaming or session is held.session:
             return False  # the old stream is sent nothing more
         eps, ended_t = self.rules.clock_error_s, by_t + self.rules.close_detection_max_s
@@ -180,12 +180,12 @@ class Subscription:
         return any(loss.session is not held.session and _may_be_of_one(loss.session, held.session) for loss in newer)
 
     def may_have_dead_lettered(self, attempts: int, invoked_t: float, now: float) -> bool:
-        """6.4: whether the policy may have removed what was published at `invoked_t` and delivered so often."""
+        """6.4: return whether the dead-letter policy may have removed a message after this number of recorded attempts."""
         most = self.rules.dead_letter_max_attempts
         return most > 0 and attempts + self._unseen_attempts(invoked_t, now) >= most - 1
 
     def _unseen_attempts(self, since_t: float, now: float) -> float:
-        """The most unobserved attempts to deliver a message published at `since_t`.
+        """Return the most unobserved attempts to deliver a message published at `since_t`.
 
         Infinite by push: a request may be lost anywhere.
         """
@@ -204,9 +204,9 @@ class Subscription:
     # --- control operations --------------------------------------------------------------------------------------------------
 
     def settle(self, start_t: float, until_t: float, cause: str, since_t: float = inf) -> Grace:
-        """A control operation, recorded at `start_t`; `since_t`: what was published since then is to be delivered again.
+        """Note a control operation, recorded at `start_t`; `since_t`: messages published since then are to be redelivered.
 
-        That is certain only if no earlier one settles later.
+        That is certain only if no earlier operation settles later.
         """
         start_t -= self.rules.clock_error_s
         if any(grace.until_t > until_t for grace in self.graces):
@@ -214,7 +214,7 @@ class Subscription:
         return self._grace(Grace(start_t, start_t, until_t, until_t, cause, since_t=since_t))
 
     def interrupted(self, t: float) -> Grace:
-        """The record has a hole that ends at `t`: sessions from before it may have delivered unseen."""
+        """Note a hole in the record that ends at `t`: sessions from before it may have delivered unseen."""
         eps = self.rules.clock_error_s
         return self._grace(Grace(LONG_AGO, t - eps, t, t + eps, HOLE, is_hole=True))
 
@@ -229,7 +229,7 @@ class Subscription:
         return grace
 
     def grace_of(self, one: Delivery) -> Grace | None:
-        """The grace period in which a delivery may have been sent: it is not verified (section 10)."""
+        """Return the grace period in which a delivery may have been sent: it is not verified (section 10)."""
         for grace in reversed(self.graces):
             if grace.is_hole:
                 before = one.t <= grace.until_t
@@ -240,29 +240,29 @@ class Subscription:
         return None
 
     def showed(self, one: Delivery) -> None:
-        """A delivery that was sent behind a hole of the record shows that its session goes on: section 10."""
+        """Note a delivery sent after a hole of the record: its session is still open (section 10)."""
         for grace in self.graces:
             if grace.is_hole and grace.shown_t == inf and one.earliest_t > grace.published_t:
                 grace.shown_t = one.earliest_t
 
     def may_have_been_acked_unseen(self, invoked_t: float) -> bool:
-        """Whether a message that was published then may have been acknowledged in a hole of the record."""
+        """Return whether a message published at `invoked_t` may have been acknowledged in a hole of the record."""
         return any(grace.is_hole and invoked_t <= grace.published_t for grace in self.graces)
 
     def may_have_come_unseen(self, invoked_t: float, t: float) -> Grace | None:
-        """A grace period in which something that was published then may have been delivered, or passed over, before `t`."""
+        """Return a grace period in which a message published at `invoked_t` may have been delivered, or passed over, before `t`."""
         for grace in reversed(self.graces):
             if grace.start_t <= t and invoked_t <= grace.published_t:
                 return grace
         return None
 
     def control_since(self, invoked_t: float) -> Grace | None:
-        """The last control operation that had not settled when something was published."""
+        """Return the last control operation, if it had not settled when a message was published."""
         last = next((grace for grace in reversed(self.graces) if not grace.is_hole), None)
         return last if last is not None and invoked_t <= last.published_t else None
 
     def stays(self, one: Delivery) -> bool:
-        """Whether a delivery was sent after every control operation had settled."""
+        """Return whether a delivery was sent after every control operation had settled."""
         last = next((grace for grace in reversed(self.graces) if not grace.is_hole), None)
         return last is not None and one.earliest_t > last.until_t
 
@@ -271,5 +271,5 @@ class Subscription:
 
 
 def _may_be_of_one(session: Session, other: Session) -> bool:
-    """Whether two streams may have the same subscriber: one whose opening was not recorded may be anybody's."""
+    """Return whether two streams may have the same subscriber: one without a recorded opening may belong to any."""
     return session.owner is None or other.owner is None or session.owner == other.owner

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 NUMBERINGS_KEPT: Final = 16
 GAPS_KEPT: Final = 64
 HELD_MAX: Final = 64
-"""Pairs on hold per key; no more are verified beyond that."""
+"""Number of pairs on hold per key; no more are verified beyond that."""
 
 SAME_TIME: Final = "both have the same publish time, so nothing shows whether the publisher or the service exchanged them"
 NO_TIME: Final = "their publish times are not known, so nothing shows whether the publisher or the service exchanged them"
@@ -67,7 +67,7 @@ NOT_REPUBLISHED: Final = "not published again: the publisher has gone on, or has
 
 
 class Held(NamedTuple):
-    """A pair that looks out of order: `late` came after `ahead`, which has the higher number. On hold until `due_t` at the latest."""
+    """A pair that looks out of order: `late` was received after `ahead`, with the higher number. On hold until `due_t` at the latest."""
 
     due_t: float
     late: Delivery
@@ -75,7 +75,7 @@ class Held(NamedTuple):
 
 
 class Numbering:
-    """The numbers of one publisher on one key, as far as they were received, and when the last of them was."""
+    """The received numbers of one publisher on one key, and the time of the last of them."""
 
     __slots__ = ("first", "gaps", "highest", "last_t")
 
@@ -86,7 +86,7 @@ class Numbering:
         self.gaps: Gaps[Delivery] | None = None
 
     def jump(self, ahead: Delivery) -> None:
-        """A number above all others came; what lies between is missing."""
+        """Note a number above all others; the numbers in between are missing."""
         seq = ahead.seq
         if seq > self.highest + 1:
             self.gaps = self.gaps or Gaps(GAPS_KEPT)
@@ -94,7 +94,7 @@ class Numbering:
         self.highest = seq
 
     def overtaker(self, seq: int) -> Delivery | None:
-        """The delivery before a number that was missing until now; None if it was not missing."""
+        """Return the delivery before a number that was missing until now; None if it was not missing."""
         gap = self.gaps.find(seq) if self.gaps is not None else None
         if gap is None or self.gaps is None:
             return None
@@ -102,16 +102,16 @@ class Numbering:
         return gap.mark
 
     def is_new(self, seq: int) -> bool:
-        """Whether a number is provably new."""
+        """Return whether a number is provably new."""
         return seq > self.highest or (self.gaps is not None and self.gaps.find(seq) is not None)
 
     def knows(self, seq: int) -> bool:
-        """Whether the check still knows if a number came before."""
+        """Return whether the check still knows if a number was received before."""
         return seq >= self.first and (self.gaps is None or seq >= self.gaps.known_from)
 
 
 class NumbersCheck:
-    """Verifies the numbers of first deliveries of one key; see the head of this file.
+    """The check of the numbers of first deliveries of one key; see the module docstring.
 
     The publishes of these messages are not on record.
     """
@@ -130,13 +130,13 @@ class NumbersCheck:
 
     @property
     def due_t(self) -> float:
-        """When the next pair has to be decided; `inf` if none is on hold."""
+        """The time at which the next pair has to be decided; `inf` if none is on hold."""
         return min((held.due_t for held in self._held), default=inf)
 
     def came(self, one: Delivery, *, forgot: bool) -> bool:
-        """A record that is not known came: verifies its number; whether it has a place in the log, behind all that came before.
+        """Verify the number of an unknown record; return whether it has a place in the log, after all earlier records.
 
-        forgot      whether any position of the key was forgotten, so that it may have come before.
+        forgot      whether any position of the key was forgotten, so that the record may have been delivered before.
         """
         adopted, stored = not self._collector.rules.subscription_predates_first_publish, comparable(one.event.publish_time)
         is_newest = self._is_newest(one, stored)
@@ -146,7 +146,7 @@ class NumbersCheck:
         return placed
 
     def _is_newest(self, one: Delivery, stored: PublishTime | None) -> bool:
-        """Whether a record was stored behind all that came before, by its publish time, else by its number."""
+        """Return whether a record was stored after all earlier ones, by its publish time, else by its number."""
         if not self._begun:
             return True
         if stored is None or self._latest is None or stored == self._latest:
@@ -154,12 +154,12 @@ class NumbersCheck:
         return stored > self._latest
 
     def _is_new(self, one: Delivery) -> bool:
-        """Whether a record has a number that did not come before."""
+        """Return whether a record has a number that was not received before."""
         numbering = (self._numberings or {}).get(one.epoch)
         return one.seq > 0 and numbering is not None and numbering.is_new(one.seq)
 
     def _is_older(self, one: Delivery, stored: PublishTime | None) -> bool:
-        """Whether a record may be older than the first that was seen, or than one that may have been sent before that."""
+        """Return whether a record may be older than the first received one, or than one that may have been sent before that."""
         rules = self._collector.rules
         if self._first is None or stored is None:
             return stored is None
@@ -196,7 +196,7 @@ class NumbersCheck:
             self._excuse(one)
 
     def settle(self, now: float) -> None:
-        """Decides what was on hold until before `now`; at the end of the history, `inf`, it stays undecided."""
+        """Decide the pairs on hold until before `now`; at the end of the history, `inf`, they stay undecided."""
         for held in self._held:
             if held.due_t < now:
                 self._tell(held, CUT if now == inf else "")
@@ -209,7 +209,7 @@ class NumbersCheck:
         self._numberings = None
 
     def _numbering(self, one: Delivery) -> Numbering:
-        """The one of that name, moved to the end: the first is the one idle longest."""
+        """Return the numbering of a delivery, moved to the end: the first is the one idle longest."""
         numberings = self._numberings = self._numberings or {}
         known = numberings.pop(one.epoch, None)
         if known is None or one.t - known.last_t > self._collector.rules.idle_after_s:
@@ -221,7 +221,7 @@ class NumbersCheck:
         return known
 
     def _note_highest(self, one: Delivery) -> None:
-        """Remembers the highest number of a numbering, also when it restarts."""
+        """Note the highest number of a numbering, also when it restarts."""
         self._highest[one.epoch] = max(one.seq, self._highest.pop(one.epoch, 0))
         if len(self._highest) > NUMBERINGS_KEPT:
             del self._highest[next(iter(self._highest))]
@@ -244,7 +244,7 @@ class NumbersCheck:
         self._held = tuple(held for held in self._held if not tried_again(held))
 
     def _decide(self, epoch: str) -> None:
-        """The writer has gone on: what is on hold stays as it is."""
+        """Decide the pairs on hold of a publisher that has advanced: they stay out of order."""
         if self._held:
             for held in self._held:
                 if held.late.epoch == epoch:
@@ -284,12 +284,12 @@ def _not_sent_in_order(rules: Rules, ahead: Delivery, late: Delivery) -> Iterato
 
 
 def seconds_of(publish_time: PublishTime) -> float:
-    """A publish time in seconds: adapters give whole nanoseconds."""
+    """Return a publish time in seconds: adapters record whole nanoseconds."""
     return publish_time / 1e9 if isinstance(publish_time, int) else publish_time
 
 
 def comparable(publish_time: PublishTime | str | None) -> PublishTime | None:
-    """A publish time that can be compared with others; one that is text, or no number, can not."""
+    """Return a publish time that can be compared with others; None for text, or for a value that is not finite."""
     if isinstance(publish_time, str) or publish_time is None or not isfinite(publish_time):
         return None
     return publish_time

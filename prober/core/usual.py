@@ -1,6 +1,6 @@
-"""Deliveries about which no rule has anything to say, so that nothing has to be asked about them.
+"""Usual deliveries: those that need no examination by any rule.
 
-Nothing is decided here: what is not recognised goes the long way, with the same result.
+This module decides nothing: other deliveries take the long way, with the same result.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def goes_on_with(key: KeyChecker, lane: Lane, one: Delivery) -> bool:
-    """Whether the next message of a key comes, whose last send was the message before it.
+    """Return whether a delivery is the next message of a key whose last send was the message before it.
 
-    The message is the oldest that is confirmed and did not come, so nothing is missing before it (4). It was published once, and nothing
-    of its message id came before: so it is its primary, and comes for the first time (L5, 9). It was invoked after everything that
-    came, so its place is the next one (10). Its session was sent that message before it, or nothing is outstanding (7).
+    The message is the oldest confirmed one without a delivery, so nothing is missing before it (4). It was published once, and its message
+    id was not delivered before: so it is its primary, and this is its first delivery (L5, 9). It was invoked after all delivered messages,
+    so its place is the next one (10). Its session was sent the message before it, or nothing is outstanding (7).
     """
     publication = one.publication
     if publication is None or publication is not next(iter(lane.pending), None) or publication.token != one.token:

@@ -1,4 +1,4 @@
-"""The verdict of a run or a history: pass, fail or unknown, never turned into anything better by a fault of ours."""
+"""The verdict of a run or a history: pass, fail or unknown. A fault of the prober never improves it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STILL_PENDING: Final = (
     "the history ended while messages were pending, so a late message and a lost one cannot be distinguished; if this persists, "
     "record for longer (a probe: deadlines.drain)"
 )
-"""Why a history without a finding is UNKNOWN, in words."""
+"""The text of why a history without a finding is UNKNOWN."""
 
 
 class Verdict(StrEnum):
@@ -22,7 +22,7 @@ class Verdict(StrEnum):
 
 
 def verdict_of(*, failed: bool, pending: bool) -> Verdict:
-    """The verdict of one verified history.
+    """Return the verdict of one verified history.
 
     failed   a finding of status violation or liveness was made: the service violated a guarantee, whatever else is unknown.
     pending  an accepted message is still pending.
@@ -36,6 +36,6 @@ def verdict_of(*, failed: bool, pending: bool) -> Verdict:
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Of several together: FAIL beats UNKNOWN beats PASS; of nothing nothing is known."""
+    """Return the worst of several verdicts: FAIL, then UNKNOWN, then PASS; UNKNOWN if there are none."""
     found = set(verdicts)
     return next((verdict for verdict in (Verdict.FAIL, Verdict.UNKNOWN, Verdict.PASS) if verdict in found), Verdict.UNKNOWN)

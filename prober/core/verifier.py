@@ -1,4 +1,4 @@
-"""The checker as a whole: a history of events goes in, findings with their proof come out."""
+"""The checker as a whole: input is a history of events, output are findings with their proof."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ from prober.core.sought import Seek
 from prober.core.subscription import FILTER_CHANGE, SEEK, Subscription
 
 SWEEPS: Final = 4
-"""How often within the time after which a key is idle it is looked for keys that are."""
+"""Number of searches for idle keys within the time after which a key is idle."""
 SEND_COST: Final = 2
 _TIMELESS = (Ended, Interrupted)
 _TAKEN_AHEAD = (PublishInvoked, Published, PublishFailed, PublishUnknown, PublishAbandoned, Sought, FilterChanged, Interrupted)
-"""Events that others may have recorded late: they explain earlier deliveries, by the clock of their receiver."""
+"""Event types that other processes may have recorded late: they explain earlier deliveries, by the clock of their receiver."""
 
 
 class Verifier:
-    """Verifies a topic: any number of keys on any number of subscriptions. Event numbers count from 1 in the order of `observe`."""
+    """The verifier of a topic: any number of keys on any number of subscriptions. Event numbers count from 1 in the order of `observe`."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Verifier:
             self._subscription(name)
 
     def observe(self, event: Event) -> Sequence[Finding]:
-        """Takes the next event and returns the findings decided by it, or by the time that passed before it (often none)."""
+        """Verify the next event and return the findings decided by it, or by the time that passed before it (often none)."""
         self._observed += 1
         if self._clock_error_s:
             self._take_in_any_order(event)
@@ -114,7 +114,7 @@ class Verifier:
         return decided
 
     def _look(self, event: Event) -> None:
-        """Something has to be decided before an event, or it is time to look for idle keys."""
+        """Decide everything that is due before an event, and search for idle keys when it is time."""
         if type(event) not in _TIMELESS:
             self._pass_time(event.t)
         self._now = max(self._now, event.t)
@@ -123,7 +123,7 @@ class Verifier:
         self._look_t = min(self._queue[0][0], self._sweep_t) if self._queue else self._sweep_t
 
     def _take_in_any_order(self, event: Event) -> None:
-        """Where clocks differ, a message may be received before its publish or a seek is recorded: so receivers wait for these."""
+        """Process publishes and control events at once, others later by the clock error: with different clocks, causes may be late."""
         begins_t = self._recorded_t if isinstance(event, Interrupted) else event.t  # a hole begins behind the event before it
         self._go_on_until(begins_t - self._clock_error_s)
         self._recorded_t = event.t
@@ -140,7 +140,7 @@ class Verifier:
             self._handlers[type(event)](event)
 
     def finish(self) -> Sequence[Finding]:
-        """Settles what is on hold as if time went on, in doubt where the record stopped before; returns the findings decided so."""
+        """Decide the deliveries on hold, in doubt after the end of the record, and return the findings."""
         excuse_cut_off(self._waiting, lambda event: self._checker(event.subscription, event.key).collector)
         self._go_on_until(inf)
         for subscription in self._subscriptions.values():
@@ -164,12 +164,12 @@ class Verifier:
 
     @property
     def work(self) -> int:
-        """The cost of verification so far, in events: a send that is looked at in a search for an order costs about as much as two."""
+        """The cost of verification so far, in events: a send examined in a search for an order costs about as much as two."""
         return self._observed + SEND_COST * self._counts.sends
 
     @property
     def pending(self) -> bool:
-        """Whether a delivery to a subscription is pending; one that never showed itself counts only if none did."""
+        """Whether a delivery to a subscription is pending; a subscription without a session counts only if none has one."""
         seen = any(subscription.first_seen_t < inf for subscription in self._subscriptions.values())
         checkers = (checker for group in self._groups.values() for checker in group.checkers)
         return any(
@@ -330,7 +330,7 @@ class Verifier:
         return group
 
     def _make_room(self) -> None:
-        """There are too many keys: forgets the one that has rested longest; now and then looks for some that can."""
+        """Forget the key that has rested longest if there are too many keys; now and then search for keys that can rest."""
         if not self._keys_max or len(self._groups) + len(self._resting) < self._keys_max:
             return
         if not self._resting and self._now > self._rest_t:
@@ -341,7 +341,7 @@ class Verifier:
             self._counts.keys_forgotten += 1
 
     def _sweep(self, idle_s: float) -> None:
-        """Lets keys rest that have been idle for so long."""
+        """Put keys to rest that have been idle for `idle_s`."""
         self._sweep_t = self._now + self._idle_s / SWEEPS
         idle = [key for key, group in self._groups.items() if put_away(group, self._now, idle_s)]
         for key in idle:
@@ -372,7 +372,7 @@ class Verifier:
                 self._look_t = due_t
 
     def _pass_time(self, now: float) -> None:
-        """Decides everything that was due before `now`."""
+        """Decide everything that was due before `now`."""
         queue = self._queue
         while queue and queue[0][0] < now:
             due_t, _, checker = heappop(queue)
