@@ -100,12 +100,12 @@ class LinkTargets:
     status_page: str | None = None
 
     def addresses(self) -> Iterator[tuple[str, str]]:
-        """The initial values of the variables, by their names."""
+        """Yield the initial values of the variables, by their names."""
         for name in INPUTS:
             yield name, getattr(self, name) or _placeholder(name)
 
     def inputs(self) -> list[dict[str, str]]:
-        """The inputs that Grafana asks for at the import, and puts in the place of the placeholders."""
+        """Return the inputs that Grafana requests at the import, and inserts for the placeholders."""
         return [asked | {"type": "constant", "value": ""} for name, asked in INPUTS.items() if getattr(self, name) is None]
 
 
@@ -140,7 +140,7 @@ def _model(board: Board, places: LinkTargets) -> Any:
 
 
 def _placeholder(name: str) -> str:
-    """A placeholder that Grafana's import replaces."""
+    """Return a placeholder that Grafana's import replaces."""
     return f"${{{INPUTS[name]['name']}}}"
 
 
@@ -208,7 +208,7 @@ def _status_page() -> builders.DashboardLink:
 
 
 def _annotations() -> Iterable[builders.AnnotationQuery]:
-    """The annotations of every dashboard: deployments, drills, maintenance."""
+    """Return the annotations of every dashboard: deployments, drills, maintenance."""
     now, before = (aggregate(f"{select(families.BUILD)}{offset}", "version", "count") for offset in ("", " offset 5m"))
     yield _annotation("Deployments", f"{now} unless on (version) {before}", "blue", "Deployed", "{{version}}")
     drills = increase_of(families.DRILL_RUNS, "drill, verdict", ANNOTATION_WINDOW)

@@ -55,7 +55,7 @@ _SOFT_MAXIMA: Final = {SHARE: 0.01, COUNT: 5.0, PER_SECOND: 0.1, SECONDS: 0.01}
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The title and description of a panel. `runbooks` are the alerts whose runbooks say what to do when it looks bad."""
+    """Title and description of a panel. `runbooks`: alerts whose runbooks explain bad values."""
 
     title: str
     description: str

@@ -37,7 +37,7 @@ def red_below(limit: float) -> Steps:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The limits of the objectives. Of several about one indicator the strictest counts."""
+    """Limits of the objectives. Of several objectives of one indicator the strictest counts."""
 
     objectives: tuple[Objective, ...]
 

@@ -1,13 +1,13 @@
-"""Windows, budgets, alerts and spenders, from counts per minute: what the SRE workbook asks for.
+"""Windows, budgets, alerts and spenders from counts per minute, as in the SRE workbook.
 
-The arithmetic is that of `prober.slo.objectives` and `prober.slo.budgets`, which the service uses as well. Spark adds up; what remains is
-a few rows per objective and target, or a row per minute of the days that alerts look at, and is computed in the driver.
+The arithmetic is that of `prober.slo.objectives` and `prober.slo.budgets`, which the service uses as well. Spark adds up. The result, a few
+rows per objective and target, or a row per minute of the days that alerts cover, is evaluated in the driver.
 
-Alerts are evaluated at the end of every minute of the day, as a rule that is evaluated once a minute would be.
+Alerts are evaluated at the end of every minute of the day, as by a rule with an interval of one minute.
 
-*Spenders* are the bad things of a day by key, subscription, probe, vantage and region, the largest shares first. Messages, redeliveries
-and waits have a key. A thing that the checks of a run count as bad has the key of the finding that made it
-bad; the key is null where no finding of the history names one.
+*Spenders* are the bad events of a day by key, subscription, probe, vantage and region, the largest shares first. Messages, redeliveries and
+waits have a key. A check counted as bad has the key of the finding that made it bad; the key is null if no finding of the history names
+one.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def breaches_of(findings: DataFrame, objectives: Iterable[Objective]) -> DataFra
 
 
 def _with_keys(bad: DataFrame, breaches: DataFrame) -> DataFrame:
-    """Bad things without a key are divided among the keys of the run's findings as far as they go."""
+    """Divide bad events without a key among the keys of the run's findings, as far as they go."""
     found = breaches.select("objective", "run", sf.col("key").alias("found"), "count")
     without = bad.where(sf.col("key").isNull()).drop("key").join(found, ["objective", "run"], "left")
     same = Window.partitionBy("objective", "run", "subscription").orderBy(sf.desc("count"), "found")

@@ -25,9 +25,9 @@ _DAY: Final = timedelta(days=1)
 
 
 class DayMessages:
-    """The messages of a day and of the day before it, as in `MESSAGES`. Missing rows are derived when this is made.
+    """The messages of a day and of the day before it, as in `MESSAGES`; missing rows are derived at creation.
 
-    runs   rows of `Tables.runs` of all runs that went on in these days.
+    runs   rows of `Tables.runs` of all runs that were active on these days.
     """
 
     def __init__(self, tables: Tables, day: date) -> None:

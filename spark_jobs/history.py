@@ -102,7 +102,7 @@ _HOURS: Final = range(24)
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The inputs of a report: the number of files, and a text that changes with their names."""
+    """Inputs of a report: the number of files, and a digest of their names."""
 
     files: int = 0
     digest: str = ""
@@ -143,7 +143,7 @@ class History:
         return found
 
     def inputs(self, folders: Iterable[str], *settings: str) -> Inputs:
-        """The files of these folders, together with the settings under which they are read."""
+        """Return the files of these folders, with the settings that the report depends on."""
         names = sorted(self.files(folders))
         return Inputs(len(names), sha256("\n".join([*settings, *names]).encode()).hexdigest()[:32])
 

@@ -81,7 +81,7 @@ EVIDENT: Final = (
     "subscriber_changes",
     "course",
 )
-"""Columns taken over from the evidence; null for a key that was not examined minute by minute."""
+"""Columns copied from the evidence; null for a key that was not examined minute by minute."""
 
 
 ADVICE: Final[Mapping[HotKeyClass, str]] = {
@@ -106,9 +106,9 @@ ADVICE_OBSERVED: Final[Mapping[HotKeyClass, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """The classification of a key. `reasons` has every class that holds, the most urgent first.
+    """Classification of a key. `reasons`: all classes that hold, the most urgent first.
 
-    score   0 to 1 and more: how near the limit, which part of what is published is not consumed or stands still, which share.
+    score   0 to 1 and more: the nearness to the limit, the unconsumed or stalled part of the publishes, or the share of messages.
     """
 
     reasons: tuple[HotKeyClass, ...]
@@ -117,9 +117,9 @@ class Heat:
 
 
 def heat_of(row: Row, share: float, keys: int) -> Heat | None:
-    """The classification that the evidence gives a key; None if it is not hot.
+    """Classify a key by its evidence; return None if it is not hot.
 
-    row     as in `spark_jobs.key_minutes.EVIDENCE`. share: its part of the messages of its topic, which has so many `keys`.
+    row     as in `spark_jobs.key_minutes.EVIDENCE`. share: its share of the messages of its topic, which has `keys` keys.
     """
     scores: dict[HotKeyClass, float] = {}
     if row["stalled_minutes"] >= STALLED_MINUTES_MIN:

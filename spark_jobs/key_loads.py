@@ -1,16 +1,15 @@
-"""The load of each key and each subscription of a day, from the table `messages`; and the keys that may be hot.
+"""Load of each key and each subscription of a day, from the table `messages`, and the keys that may be hot.
 
-A key belongs to a subscription. In a stream that others publish it belongs to the topic, which stands for the subscription then: each run
-that observes the stream has a subscription of its own, and a message that several runs received counts once. The publish time that the
-service states stands for the publish and its confirmation there. A message waits from its confirmation until `waited_until`
-(`prober.sinks.history.messages`).
+A key belongs to a subscription. In a stream of other publishers it belongs to the topic instead: each run that observes the stream has a
+subscription of its own, and a message that several runs received counts once. There the service's publish time represents the publish and
+its confirmation. A message waits from its confirmation until `waited_until` (`prober.sinks.history.messages`).
 
-A key that is hot meets one of these conditions, so that only few keys are examined minute by minute:
+A hot key meets one of these conditions, so only few keys must be examined minute by minute:
 
 * `busy`: in one hour so many bytes that half of the documented limit may have been reached in a minute of it.
 * `large`: among the few keys with most messages (`is_large` decides).
-* `waiting`: its messages waited so long together that one of them may have waited for ten minutes, and either each of them waited for
-  five seconds on average, or one was never acknowledged. Only runs that took ten minutes count.
+* `waiting`: the sum of its waits permits a wait of ten minutes, and either its messages waited for five seconds on average, or one was
+  never acknowledged. Only runs of ten minutes or more count.
 """
 
 from __future__ import annotations
@@ -54,13 +53,13 @@ def place_hash(subscription: Column | str) -> Column:
 
 
 def lives(messages: DataFrame, runs: DataFrame) -> DataFrame:
-    """The values by which hot keys are classified, for each message. Times are microseconds since 1970, null if unknown.
+    """Return the values that classify hot keys, for each message. Times are microseconds since 1970, null if unknown.
 
-    place, key             whose message it is.
-    publishes, confirmed   how often it was published, and confirmed. bytes: of all its publishes.
-    published_us           its first publish.
+    place, key             subscription or stream, and key of the message.
+    publishes, confirmed   number of its publishes and confirmations. bytes: of all its publishes.
+    published_us           first publish.
     since_us, until_us     its wait, which is unknown if its run was cut short. end_us, length_us: of its run.
-    received_us, acked_us  its first delivery and acknowledgement. deliveries, redeliveries, subscriber_changes: as in the table.
+    received_us, acked_us  first delivery and acknowledgement. deliveries, redeliveries, subscriber_changes: as in the table.
     """
     others = sf.col("epoch").isNull()
     received_us, published_us = sf.unix_micros("received_at"), sf.unix_micros("published_at")

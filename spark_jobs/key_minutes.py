@@ -92,7 +92,7 @@ def _minute(name: str) -> Column:
 
 
 def _step(minute: Column, **counts: Column) -> Column:
-    """The counts of a minute; a count that is not given is 0."""
+    """Return the counts of a minute; missing counts are 0."""
     numbers = [counts.get(name, sf.lit(0)).cast("long").alias(name) for name in POINTS[:-1]]
     return sf.struct(minute.alias("minute"), *numbers)
 

@@ -92,6 +92,6 @@ def _is_late(work: Work, day: date) -> bool:
 
 
 def inputs_of(work: Work, day: date) -> Inputs:
-    """The inputs of the reports of a day, its own files only."""
+    """Return the inputs of a day's reports, without files of other days."""
     folders = [folder for table in TABLES.values() for folder in folders_of(table, day, day)]
     return work.history.inputs(folders, objectives_as_json(work.settings.objectives))

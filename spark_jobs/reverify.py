@@ -73,7 +73,7 @@ def of_day(runs: DataFrame, day: date) -> DataFrame:
 
 
 def verified(events: DataFrame, runs: DataFrame, clock_error_s: float) -> DataFrame:
-    """The findings of the checker on these runs: rows of `spark_jobs.verification.FOUND`. `events` may have others, and each twice."""
+    """Verify these runs; return rows of `spark_jobs.verification.FOUND`. `events` may contain other runs, and duplicates."""
     processes = events.select("run_id", "process").distinct().groupBy("run_id").count()
     merged = [row["run_id"] for row in collected(processes.where(sf.col("count") > 1))]
     plans = plans_of(collected(runs), merged, clock_error_s)
@@ -147,7 +147,7 @@ def differences(found: DataFrame, online: DataFrame, runs: DataFrame) -> DataFra
 
 
 def _with_unlisted(rows: DataFrame, found: DataFrame, runs: DataFrame) -> DataFrame:
-    """Mark as unlisted what is missing among the online findings of a kind and status that were counted in full."""
+    """Mark missing findings as `unlisted` if the online count of their kind and status equals the present one."""
     online = runs.select("run_id", sf.explode("finding_counts").alias("one")).select("run_id", "one.*")
     now = found.groupBy("run_id", "kind", "status").agg(sf.count("*").alias("count"))
     agreed = now.join(online, ["run_id", "kind", "status", "count"], "left_semi").select(

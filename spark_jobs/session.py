@@ -1,10 +1,10 @@
-"""The Spark session: on this machine, or on the cluster that `spark-submit` names.
+"""The Spark session: on this machine, or on the cluster of `spark-submit`.
 
-On this machine Java 17 or newer is needed; it is looked for in JAVA_HOME and PATH. The output of Spark goes to a file, so that
-standard error stays free for what a person has to read.
+On this machine it needs Java 17 or newer, from JAVA_HOME or PATH. The output of Spark goes to a file, so that standard error contains only
+messages for the user.
 
-Java knows how many cores this process may use: those that it may run on, or the limit of its container. A request to Kubernetes is
-no limit: set `--master local[N]`.
+Java finds the number of cores that this process may use: its CPU affinity, or the limit of its container. A CPU request of Kubernetes is no
+limit: set `--master local[N]`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Files and folders below one root, on this machine or in a store, through the file systems that Spark itself reads and writes with.
+"""Files and folders below one root, on this machine or in a store, through the file systems that Spark itself uses.
 
-Guarantees of file systems: on a local disk and on HDFS a rename is one step that happens or does not, of a file as of a folder. In an
-object store (gs://, s3a://) a file appears complete and at once, but a rename is a copy and a deletion, and that of a folder is many of
-both. Code that relies on a rename says what is left when it is cut short.
+Guarantees of file systems: on a local disk and on HDFS a rename is atomic, of a file and of a folder. In an object store (gs://, s3a://) a
+file appears complete and immediately, but a rename is a copy and a deletion, and a folder's rename is many of both. Code that relies on a
+rename documents the state after an interruption.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class JobError(Exception):
 
 
 Failure: TypeAlias = Py4JJavaError
-"""The error of the virtual machine."""
+"""Error of the virtual machine."""
 FAILURES: Final = (Failure, PySparkException)
-"""The errors of computing a frame."""
+"""Errors of the computation of a frame."""
 
 
 class Storage:
@@ -52,7 +52,7 @@ class Storage:
         return str(self._path(path).toString())
 
     def names(self, folder: str = "", *, of_folders: bool = False) -> list[str]:
-        """The files of a folder, or only its folders, by name; nothing if there is no such folder. Raises JobError if it cannot be read."""
+        """Return the names in a folder, or of its folders only; none if it does not exist. Raises JobError if it cannot be read."""
         try:
             found = self._files.listStatus(self._path(folder))
         except Failure as error:
@@ -92,7 +92,7 @@ class Storage:
         self.sync(target.rpartition("/")[0])
 
     def delete(self, path: str) -> None:
-        """Takes a file away, or a folder with everything in it. A missing file is no error."""
+        """Delete a file, or a folder with its content. A missing file is no error."""
         self._files.delete(self._path(path), True)
 
     def sync(self, path: str) -> None:

@@ -50,7 +50,7 @@ _FOUND: Final[Mapping[str, str]] = {
 FOUND: Final = ", ".join(f"{name} {kind}" for name, kind in _FOUND.items())
 """A row per finding, and for each run one row without a `kind` and with `OUTCOME`."""
 OUTCOME: Final = tuple(_OUTCOME)
-"""The scope of its record, the numbers of recorded and verified events, the verdict, and why the checker failed if it did."""
+"""Scope of the run's record, numbers of recorded and verified events, the verdict, and the reason of a checker failure."""
 
 _ARROW: Final[Mapping[str, pa.DataType]] = {
     "string": pa.string(),
@@ -78,7 +78,7 @@ class RunPlan:
 
 
 def verification(plans: Mapping[str, RunPlan]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`: takes `COLUMNS` of events, run after run in the order of verification, and gives `FOUND`."""
+    """Return the function for `mapInArrow`: from `COLUMNS` of events, run after run in the order of verification, to `FOUND`."""
 
     def verify(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         collect_rarely()

@@ -1,18 +1,17 @@
 """Inputs and outputs of a job: the same for all jobs.
 
-*Objectives*: a JSON file that the service's configuration writes, or else the defaults. The file is a list of objects with
-`name`, `indicator`, `objective` (the share that is to be good), `window_s`, `threshold_s` (null where the indicator needs none), and
-`labels`.
+*Objectives*: a JSON file that the service's configuration writes, or else the defaults. The file is a list of objects with `name`,
+`indicator`, `objective` (the required share of good events), `window_s`, `threshold_s` (null if the indicator needs none), and `labels`.
 
-*Reports*: what a job says about a day, as Parquet tables and a summary in JSON, below `REPORTS/<job>/date=YYYY-MM-DD/`.
+*Reports*: results of a job for a day, as Parquet tables and a summary in JSON, below `REPORTS/<job>/date=YYYY-MM-DD/`.
 
     REPORTS/slo-burn/date=2026-11-20/summary.json
     REPORTS/slo-burn/date=2026-11-20/windows/part-....parquet
 
-A report is written into a hidden folder, its summary last, and then takes the place of the one before by renaming folders. So a reader
-sees one or the other, or for a moment none, never a mixture; and a job that is repeated replaces its report. Cut short, the old report
-is found again by the next one that looks (`Reports`). In an object store, where renaming a folder copies file by file, a report counts
-from the moment its summary is there; a reader that finds none there asks again later.
+A report is written into a hidden folder, its summary last, and then replaces the previous report by renames of folders. So a reader sees
+one of the two, or for a moment none, never a mixture; and a repeated job replaces its report. After an interruption the next reader
+restores the previous report (`Reports`). In an object store, where renaming a folder copies file by file, a report is valid once its
+summary exists; a reader that finds none retries later.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from spark_jobs.tables import Tables
 
 
 NOT_RECORDED: Final = frozenset({Indicator.CONTROL_PLANE_LATENCY, *UNRECORDED})
-"""The indicators that the history does not record."""
+"""Indicators that the history does not record."""
 
 _KEYS: Final = {"name", "indicator", "objective", "window_s", "threshold_s", "labels"}
 
@@ -176,7 +175,7 @@ class Exit(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """The outcome of a job: its exit code, and its summary in one line."""
+    """Outcome of a job: its exit code, and its summary in one line."""
 
     exit: Exit
     line: str
@@ -184,14 +183,14 @@ class JobOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of the jobs.
+    """Settings of the jobs.
 
-    objectives      the objectives that `slo-burn` evaluates.
-    keys_max        how many distinct keys are counted one by one; beyond that `hot-keys` uses sketches.
-    top             hot keys named per subscription.
-    clock_error_s   how far the clocks of two processes of one run may be apart.
-    keep_days       how many days of history `retention` keeps; None: all.
-    look_back_days  how many days before its own `nightly` looks for data that came late.
+    objectives      objectives that `slo-burn` evaluates.
+    keys_max        maximum number of distinct keys with exact counts; above it `hot-keys` uses sketches.
+    top             number of named hot keys per subscription.
+    clock_error_s   maximum difference of the clocks of two processes of one run, in seconds.
+    keep_days       days of history that `retention` keeps; None: all.
+    look_back_days  days before its own in which `nightly` looks for late data.
     """
 
     objectives: tuple[Objective, ...] = DEFAULTS
@@ -267,5 +266,5 @@ def start_us(day: date) -> int:
 
 
 def days_until(last: date, count: int) -> list[date]:
-    """This number of days, up to the last one."""
+    """Return `count` days up to the last one."""
     return [last - timedelta(days=number) for number in reversed(range(count))]
