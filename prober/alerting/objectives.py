@@ -245,7 +245,7 @@ class SliQueries:
 
 
 def sli_queries(objective: Objective, window: str) -> SliQueries:
-    """What an objective counts within a window such as `5m`."""
+    """The good and bad counts of an objective within a window such as `5m`."""
     indicator = objective.indicator
     if indicator in CHECKS:
         return _checks(CHECKS[indicator], window)
@@ -264,7 +264,7 @@ def _checks(family: Family, window: str) -> SliQueries:
 
 
 def _publishes(window: str) -> SliQueries:
-    """What was never sent is counted in a family of its own, which probers of an older version do not have."""
+    """Publishes that were never sent are counted in a family of their own, which probers of an older version do not have."""
     bad = series(families.PUBLISHES, outcome=tuple(one for one in PublishOutcome if one is not PublishOutcome.CONFIRMED))
     unsent = _grown(series(families.PUBLISHES_UNSENT), window)
     sent = (_grown(selected, window) for selected in (bad, series(families.PUBLISHES)))
@@ -274,7 +274,7 @@ def _publishes(window: str) -> SliQueries:
 def _latencies(family: Family, window: str, threshold_s: float) -> SliQueries:
     """The threshold is the bound of a bucket (`metrics.store.bounds_of`).
 
-    What never came is in no bucket and counted in a family of its own, which probers of an older version do not have.
+    Messages that never arrived are in no bucket and counted in a family of their own, which probers of an older version do not have.
     """
     good = _grown(series(family, "_bucket", le=bound(threshold_s)), window)
     decided = _grown(series(family, "_count"), window)

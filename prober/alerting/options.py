@@ -20,8 +20,8 @@ class Options:
     dashboards  base URL of Grafana.
     pages       base URL of the prober's status page.
     scrape_job  the label `job` that Prometheus gives to the prober's series.
-    news_s      how long a finding keeps its alert firing: seconds, more than two scrapes. What is found again within this time is
-                the same page.
+    news_s      how long a finding keeps its alert firing: seconds, more than two scrapes. A finding that is made again within
+                this time is the same page.
     """
 
     runbooks: str = ""

@@ -69,7 +69,7 @@ def aggregate(expression: str, by: str | Iterable[str] = (), how: str = "sum") -
 
 
 def on(labels: Iterable[str]) -> str:
-    """What follows an operator that matches series by these labels alone; by none, each matches any."""
+    """The clause behind an operator that matches series by these labels alone; by none, each matches any."""
     return f"on ({', '.join(labels)})"
 
 
@@ -114,7 +114,7 @@ def percent(share: float) -> str:
 
 
 def news(labels: Iterable[str], selected: str, window_s: float) -> str:
-    """What counters counted within the last `window_s` seconds: above 0 if anything happened, however it came to be seen.
+    """The increase of counters within the last `window_s` seconds: above 0 if anything happened, however it came to be seen.
 
     `increase` alone knows the difference between two scrapes only. It is blind to what a process counted before its first scrape, to
     a counter that a restart brings back to the value that it had, and to what happened while Prometheus did not scrape. So:

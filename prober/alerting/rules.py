@@ -1,4 +1,4 @@
-"""What a rule file holds: groups of recording rules and alerts, and how they are written."""
+"""The content of a rule file: groups of recording rules and alerts, and how they are written."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Owner(StrEnum):
 
 
 class AlertBasis(StrEnum):
-    """What an alert about a service rests on.
+    """The basis of an alert about a service.
 
     PROOF        findings of the checker, each with the events that prove it: true whatever else the prober fails to see.
     MEASUREMENT  rates and ages. Of these the prober's own trouble can fake latencies, so its alerts inhibit those.

@@ -50,7 +50,7 @@ class Project:
 
 @dataclass(slots=True)
 class Found:
-    """What is in one place: what is to be deleted, in order, and how much stays for which reason."""
+    """The resources of one project: those to delete, in order, and the numbers of those that stay, by reason."""
 
     place: Project
     names: Sequence[str] = ()
@@ -132,7 +132,7 @@ def _living(config: Config) -> frozenset[str] | None:
 
 
 async def _find_all(config: Config, places: Iterable[Project], bounds: CleanupBounds, failures: list[BrokerError]) -> list[Found]:
-    """What is in each place that can be asked; `failures` gets the others."""
+    """The resources of each project that answers; `failures` gets the errors of the others."""
     found = []
     for place in places:
         try:

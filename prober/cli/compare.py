@@ -45,7 +45,7 @@ _CODE: Final = MappingProxyType(
     {Standing.NO_WORSE: ExitCode.PASS, Standing.WORSE: ExitCode.FAIL, Standing.UNKNOWN: ExitCode.UNKNOWN}
 )
 INSTANCE = "compare"
-"""What the names of its topics and subscriptions begin with."""
+"""The prefix of the names of its topics and subscriptions."""
 Begin = Callable[[str, int], None]
 """Called with the name of a run and the number of runs in a round."""
 
@@ -84,7 +84,7 @@ def compare(
 
 
 def plan(config: Config, baseline: str, candidate: str, probes: Sequence[str], for_s: float | None) -> Planned:
-    """What is to be compared. Raises ConfigError for what is not configured, and if there is nothing to compare."""
+    """The plan of a comparison. Raises ConfigError for what is not configured, and if there is nothing to compare."""
     from prober.comparison.pairs import CommonExperiments, common_to, targets_of
     from prober.config.comparisons import ComparisonSettings
 
@@ -126,7 +126,7 @@ def _compare_stored(config: Config, planned: Planned) -> Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What is to be compared: the settings, both targets, and the experiments that both run alike."""
+    """The plan of a comparison: the settings, both targets, and the experiments that both run alike."""
 
     settings: ComparisonSettings
     baseline: TargetSettings

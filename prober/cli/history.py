@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from prober.sinks.history.reverify import HistorySelection, Reverified
 
 UNASKED_MAX: Final = 10
-"""So many files are written without a question."""
+"""The number of files that are written without a question."""
 history_app = typer.Typer(
     help="Export trace files from a history.", callback=help_without_command, invoke_without_command=True, rich_markup_mode=None
 )

@@ -1,6 +1,6 @@
 """The command `ordering-prober observe`: reads a stream that others publish, once, and says what can be proven about its order.
 
-While it reads, a terminal shows how it stands; the report is printed at the end. What it can and cannot prove says docs/probes/observe.md.
+While it reads, a terminal shows how it stands; the report is printed at the end. docs/probes/observe.md says what it can and cannot prove.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
 
 
 class Beside(NamedTuple):
-    """What an observation is set beside: records of publishers, a subscription of the user's."""
+    """The comparison of an observation: records of publishers, a subscription of the user's."""
 
     records: Records = NO_RECORDS
     own: OwnSubscription | None = None
@@ -286,7 +286,7 @@ def _table(run: Run, stream: ObservedStream) -> Table:
 async def _who_is_late(
     own: OwnSubscription, environ: Mapping[str, str], stream: ObservedStream, result: RunResult
 ) -> OwnSubscriptionSnapshot:
-    """What Cloud Monitoring says now of a subscription of the user's, beside what was observed. It is only read about, never used.
+    """The state of a subscription of the user's in Cloud Monitoring, beside the observation. It is only read about, never used.
 
     That Cloud Monitoring says nothing makes it unknown who is late, and is no error.
     """
@@ -313,7 +313,7 @@ async def _who_is_late(
 def _verified_with_records(
     records: Records, recording: Recording, rules: Rules, settings: Observe, stream: ObservedStream, result: RunResult
 ) -> RecordVerification | None:
-    """What the records prove; None without any, or if nothing was observed. Raises ConfigError if one cannot be read.
+    """The verdict by the records; None without any, or if nothing was observed. Raises ConfigError if one cannot be read.
 
     `recording`: that of the run, `rules` those of its subscription.
     """

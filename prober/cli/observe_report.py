@@ -1,4 +1,4 @@
-"""What `ordering-prober observe` prints at its end, as text and as JSON."""
+"""The report of `ordering-prober observe`, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def _sums(report: OrderReport) -> Counter[str]:
 
 
 def record_as_text(verification: RecordVerification, offset_s: float | None) -> Iterator[str]:
-    """What is printed of it, line by line."""
+    """The text of the verification by records, line by line."""
     counts = verification.counts
     reported = f"{counts['received']:,} of {counts['confirmed']:,} confirmed publishes came"
     yield f"  by the publishers' record: {verification.verdict}, {reported}{f'; {verification.reason}' if verification.reason else ''}"

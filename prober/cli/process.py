@@ -39,14 +39,14 @@ def own_version() -> str:
 
 
 class Format(StrEnum):
-    """What to print."""
+    """The format of the output."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class ExitCode(IntEnum):
-    """What the caller learns: the first of malformed, failed, unknown that is true of anything that was verified; else pass."""
+    """The exit code: the first of malformed, failed, unknown that is true of anything that was verified; else pass."""
 
     PASS = 0
     FAIL = 1
@@ -127,7 +127,7 @@ def start_logs(telemetry: Telemetry) -> Callable[[str], None]:
 def favour_the_loop() -> None:
     """Keeps what is not the event loop's from holding it up. To be called once, by a service that has been set up.
 
-    What was made until now stays, so it is not looked at again whenever cycles are looked for; other threads give way sooner.
+    Objects made until now stay, so the search for cycles leaves them out; other threads give way sooner.
     """
     gc.collect()
     gc.freeze()

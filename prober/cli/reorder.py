@@ -1,5 +1,5 @@
-"""What `verify --reorder` adds to verification: it measures in which order the messages of a file came, and prints that, as a table for
-people or as JSON for programs. docs/trace-files.md says what each number means.
+"""The addition of `verify --reorder` to verification: it measures in which order the messages of a file came, and prints that, as a table
+for people or as JSON for programs. docs/trace-files.md says what each number means.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _COLUMNS: Final = (
     *("deliveries", "in order", "early", "late", "duplicates", "gave up", "waiting", "reordered", "ratio", "extent", "n"),
 )
 _NAMES: Final = 3
-"""So many columns are names and stand to the left."""
+"""The number of columns with names, which are aligned to the left."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOrder:
-    """What was measured of one file, and with which timeouts in seconds."""
+    """The measurements of one file, and their timeouts in seconds."""
 
     report: OrderReport
     wait_timeout_s: float
@@ -235,7 +235,7 @@ class Measuring:
             yield event
 
     def report(self) -> MeasuredOrder | None:
-        """What was measured of the events that were taken; None if the file could not be read, or after a fault."""
+        """The measurements of the events that were taken; None if the file could not be read, or after a fault."""
         if self._measurement is not None and not self.fault:
             with self._guarded():
                 return MeasuredOrder(self._measurement.report(), self._timeouts.wait_s, self._timeouts.idle_s)

@@ -42,7 +42,7 @@ Answer = Mapping[str, Any]
 
 
 class Subject(StrEnum):
-    """What to print instead of the summary: an answer of the API, or lines of /metrics."""
+    """The output in place of the summary: an answer of the API, or lines of /metrics."""
 
     FINDINGS = "findings"
     SLOS = "slos"

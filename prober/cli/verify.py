@@ -117,7 +117,7 @@ def _timeouts(wait: str, idle: str) -> Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """What is printed besides the verdict and a few findings of each kind.
+    """The output besides the verdict and a few findings of each kind.
 
     explain      the smallest history that shows a finding, for the first few findings of each kind.
     reorder      how the deliveries came by their numbers, with these timeouts; None: not asked for.
@@ -134,7 +134,7 @@ class Extras:
 def verify_files(paths: Sequence[str], output: Format, extras: Extras) -> ExitCode:
     """Verify every file and print the outcome to standard output as soon as it is known.
 
-    Each path is a trace file (compressed if it ends in .gz) or `-` for standard input. What makes a file unreadable is one line
+    Each path is a trace file (compressed if it ends in .gz) or `-` for standard input. An unreadable file is reported in one line
     on standard error, and the other files are still verified. The exit code depends on the verdicts only, not on the extras.
     """
     return worst_code([_verify_one(path, output, extras) for path in paths])

@@ -1,4 +1,4 @@
-"""What `verify` prints about one file: text for people, with examples of each kind of finding; one JSON object for programs, with all."""
+"""The report of `verify` about one file: text for people, with examples of each kind of finding; one JSON object for programs, with all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from prober.traces.verification import Verification
 WIDTH: Final = 120
 WITNESSES_SHOWN_MAX: Final = 20
 EXAMPLES_MAX: Final = 3
-"""So many findings of a kind and status are printed in full, and drawn: they mostly have one cause."""
+"""The number of findings of a kind and status that are printed in full, and drawn: they mostly have one cause."""
 
 # In the order in which a reader wants them. Information is only counted.
 LISTED: Final[Mapping[Status, str]] = {
@@ -38,7 +38,7 @@ _GRAVITY: Final = (ExitCode.PASS, ExitCode.UNKNOWN, ExitCode.FAIL, ExitCode.MALF
 
 
 def worst_code(verifications: Iterable[Verification]) -> ExitCode:
-    """What the caller learns of several; of none it learns nothing."""
+    """The exit code for several files; UNKNOWN for none."""
     return max(map(_code_of, verifications), key=_GRAVITY.index, default=ExitCode.UNKNOWN)
 
 

@@ -153,7 +153,7 @@ def _sort_of(endpoint: str) -> tuple[bool, bool]:
 
 
 def push_problems(push: PushSettings, targets: Iterable[tuple[Path, TargetSettings]]) -> Iterator[Problem]:
-    """What is missing so that messages can be pushed here by targets elsewhere, and others cannot push."""
+    """The settings that are missing so that targets elsewhere can push messages to this prober, and others cannot."""
     elsewhere = [
         (target, (*at, "probes", str(name)))
         for at, target in targets

@@ -1,4 +1,4 @@
-"""What holds where the file says nothing: one embedded target, the probes, and the objectives of the catalogue.
+"""The defaults for a file that sets nothing: one embedded target, the probes, and the objectives of the catalogue.
 
 Written as a file would be, so that what a user writes is merged over it key by key.
 """

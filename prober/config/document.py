@@ -61,7 +61,7 @@ _Loader.add_implicit_resolver(_FLOAT_TAG, _FLOAT, list("-+0123456789."))
 
 @dataclass(frozen=True)
 class Document:
-    """What a file says.
+    """The content of a file.
 
     lines     on which line each key, or element of a list, begins, counted from 1.
     problems  the keys that stand twice. In `content` they have their last value.
@@ -94,7 +94,7 @@ def read_document(text: str) -> Document:
 
 
 class _Places:
-    """Every key and element below a node with its line. What an alias repeats is where it was written."""
+    """Every key and element below a node with its line. A key or element that an alias repeats has the line of the original."""
 
     def __init__(self) -> None:
         self.lines: dict[Path, int] = {}

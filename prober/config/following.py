@@ -64,7 +64,7 @@ class ConfigurationStatus:
 
     @property
     def trouble(self) -> str:
-        """What to tell who looks after the prober; empty: nothing."""
+        """The trouble to report to the operator; empty: none."""
         return f"{REFUSED}, and the old configuration stays in force: {self.refusal}" if self.refused_at is not None else ""
 
 

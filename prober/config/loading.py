@@ -68,7 +68,7 @@ _Section = TypeVar("_Section", bound=BaseModel)
 def load(path: File | str | None, environ: Mapping[str, str], *, opens_store: bool = True) -> Config:
     """Read a file (None: the defaults) and an environment. Raises ConfigError with every problem in one text.
 
-    Who does not open the status store need not have its URL, which is a secret and so not in the file of the chart.
+    A process that does not open the status store need not have its URL, which is a secret and so not in the file of the chart.
     """
     return load_with_warnings(path, environ, opens_store=opens_store)[0]
 
@@ -76,7 +76,7 @@ def load(path: File | str | None, environ: Mapping[str, str], *, opens_store: bo
 def load_with_warnings(
     path: File | str | None, environ: Mapping[str, str], *, opens_store: bool = True, content: bytes | None = None
 ) -> tuple[Config, tuple[str, ...]]:
-    """What `load` gives, and what is worth a second look although it is valid: one line each, with file, key and line.
+    """The configuration as `load` returns it, and warnings about valid but doubtful settings: one line each, with file, key and line.
 
     Raises ConfigError with every problem in one text. `content`: what the file has, for who has read it already.
     """
@@ -113,7 +113,7 @@ def show(config: Config) -> str:
 
 
 def read_content(path: File | str) -> bytes:
-    """What a file has. Raises ConfigError if it cannot be read."""
+    """The content of a file. Raises ConfigError if it cannot be read."""
     try:
         return File(path).read_bytes()
     except OSError as error:
@@ -121,7 +121,7 @@ def read_content(path: File | str) -> bytes:
 
 
 def _read(path: File | str | None, source: str, content: bytes | None = None) -> Document:
-    """What the file says, a mapping; a key with nothing behind it counts as not written."""
+    """The settings of the file, a mapping; a key with nothing behind it counts as not written."""
     if content is None and path is not None:
         content = read_content(path)
     try:
@@ -292,7 +292,7 @@ def _target(target: Any, probes: Raw, pushed_anywhere: bool, at: Path, problems:
 
 
 def _validation_problems(raw: Raw) -> list[Problem]:
-    """What is wrong inside sections. What a target takes over from `probes:` is reported there only."""
+    """The problems inside sections. A problem that a target takes over from `probes:` is reported there only."""
     try:
         Config.model_validate(raw)
     except ValidationError as error:
@@ -304,7 +304,7 @@ def _validation_problems(raw: Raw) -> list[Problem]:
 
 
 def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
-    """What is wrong between sections."""
+    """The problems between sections."""
     targets = list(_valid_targets(raw))
     slos = {name: slo for name, written in _items(raw.get("slos")) if (slo := _valid(Slo, written)) is not None}
     problems = [
@@ -372,7 +372,7 @@ def _items(raw: Any) -> list[tuple[str, Any]]:
 
 
 def _named(raw: Raw, key: str) -> list[tuple[Path, str]]:
-    """What every target says under a key."""
+    """The values of a key in every target."""
     targets = enumerate(raw["targets"] if isinstance(raw["targets"], list) else ())
     return [
         (("targets", number, key), str(target[key])) for number, target in targets if isinstance(target, dict) and key in target

@@ -191,7 +191,7 @@ class TargetSettings(Section):
 
     @property
     def series(self) -> tuple[str, str, str]:
-        """What every series about it carries: target, environment, region."""
+        """The labels of every series about it: target, environment, region."""
         return self.name, self.environment, self.region
 
     @property
@@ -235,7 +235,7 @@ class Slo(Section):
 
 
 class Reads(StrEnum):
-    """Who may read."""
+    """The readers of the API."""
 
     OPEN = "open"
     TOKEN = "token"
@@ -355,7 +355,7 @@ class Config(Section):
 
     @property
     def name(self) -> str:
-        """What this prober is called: `instance`, or else the name of the host."""
+        """The name of this prober: `instance`, or else the name of the host."""
         return self.instance or name_of_host(socket.gethostname())
 
     def maintenance_of(self, target: TargetSettings, at: datetime) -> Maintenance | None:

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in words: where it is wrong, what was found there, and what to do."""
+"""Problems of a configuration, in words: the place, the value that was found there, and what to do."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _in_words(details: ErrorDetails, model: type[BaseModel]) -> Problem:
 
 
 def _choice(annotation: Any) -> str:
-    """What there is to choose from, if it is one of a few words."""
+    """The permitted words, if there are only a few."""
     return f"; write one of {', '.join(annotation)}" if isinstance(annotation, type) and issubclass(annotation, StrEnum) else ""
 
 
@@ -172,4 +172,4 @@ _WORDS: Final[Mapping[str, str]] = MappingProxyType(
         "finite_number": "must be a finite number",
     }
 )
-"""What pydantic says in messages of its own, by type of error, in ours."""
+"""Our messages in place of those of pydantic, by type of error."""

@@ -288,7 +288,7 @@ def _plain(value: Any) -> str:
 
 
 def _kind(annotation: Any, metadata: list[Any] | tuple[Any, ...] = ()) -> str:
-    """What may be written for a type, in words."""
+    """The permitted notation of a type, in words."""
     how = [item.how for item in metadata if isinstance(item, Written)]
     if how:
         return how[-1]

@@ -1,6 +1,6 @@
 """Whether a workload is neither too much nor too little.
 
-It must *fit*: into its schedule, into one process, and into its memory. What one process can do was measured (docs/deploy.md,
+It must *fit*: into its schedule, into one process, and into its memory. The capacity of one process was measured (docs/deploy.md,
 "Capacity") on a core that may be half as fast as yours. So a workload that needs more than twice as much is refused, and one that needs
 more than was measured is worth a warning.
 
@@ -31,7 +31,7 @@ from prober.slo.indicators import MEANINGS, SLICE_S, Indicator, Unit
 from prober.slo.objectives import HOUR_S, Objective, rate_min_per_s
 
 MESSAGES_PER_S: Final[Mapping[Vantage, int]] = MappingProxyType({Vantage.WIRE: 20_000, Vantage.LIBRARY: 3_500})
-"""What one process publishes, receives and verifies, at the most that was measured."""
+"""The highest measured rate at which one process publishes, receives and verifies."""
 HEADROOM: Final = 2
 """How much faster than that a machine may be."""
 ACT_MAX_S: Final = 300.0
@@ -52,7 +52,7 @@ _PLURALS: Final = MappingProxyType(
 
 
 def vacuous_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
-    """What of a target's workload is too little for an experiment to show anything."""
+    """Settings of a target's workload that are too small for an experiment to show anything."""
     for name, probe in target.probes.items():
         for key, least in DECLARED[name].least.items():
             parts = probe.parts if key == "keys" else 1
@@ -63,7 +63,7 @@ def vacuous_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
 
 
 def workload_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
-    """What of a target's workload cannot be done."""
+    """Settings of a target's workload that cannot be carried out."""
     for name, probe in target.probes.items():
         here, declared = (*at, "probes", str(name)), DECLARED[name]
         if declared.wire_only and Vantage.LIBRARY in probe.vantages:
@@ -81,7 +81,7 @@ def workload_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
 
 
 def _processing_problem(name: ProbeName, probe: ProbeSettings) -> str:
-    """What to say about a slow consumer that the probe does not have, or that does nothing in time; empty if it is right."""
+    """The problem of a slow consumer that the probe does not have, or that does nothing in time; empty if it is right."""
     if DECLARED[name].workload.processing_s:
         right = timedelta() < probe.processing_time <= timedelta(seconds=PROCESSING_S)
         return (
@@ -137,7 +137,7 @@ def _period_s(probe: ProbeSettings) -> float:
 
 
 def _too_long(name: ProbeName, probe: ProbeSettings) -> str:
-    """What to say about a run that cannot have published everything before the next one begins; empty if it can."""
+    """The problem of a run that cannot have published everything before the next one begins; empty if it can."""
     workload = workload_of(name, probe)
     count = workload.messages
     fastest = HEADROOM * min(MESSAGES_PER_S[vantage] for vantage in probe.vantages) * probe.parts
@@ -156,7 +156,7 @@ def _too_long(name: ProbeName, probe: ProbeSettings) -> str:
 
 
 def _too_large(probe: ProbeSettings) -> str:
-    """What to say about a burst that does not fit into memory; empty if it does."""
+    """The problem of a burst that does not fit into memory; empty if it does."""
     at_once = probe.messages * (1 if probe.rate else probe.keys)
     size = at_once * sum(probe.sizes) // len(probe.sizes)
     if size <= BURST_BYTES_MAX:
@@ -187,7 +187,7 @@ def feeds_by_default(name: ProbeName, objective: Objective) -> bool:
 
 
 def rate_problems(target: TargetSettings, at: Path, slos: Mapping[str, Slo]) -> Iterator[Problem]:
-    """What a target's probes count too little of, with what would do: one problem per probe and thing counted."""
+    """The indicators of which a target's probes count too little, with a sufficient number: one problem per probe and thing counted."""
     lacking: dict[tuple[ProbeName, bool, _Fed], dict[str, float]] = {}
     for name, slo in slos.items():
         probe_name = feeding(target, slo.indicator)

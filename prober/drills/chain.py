@@ -46,7 +46,7 @@ BODY_MAX: Final = 1 << 20
 """Bytes of one page: some hundred alerts."""
 
 Expose: TypeAlias = Callable[[str], Awaitable[tuple[str, bytes]]]
-"""What a scrape with this Accept header gets: content type and body."""
+"""The answer to a scrape with this Accept header: content type and body."""
 LOOK_S: Final = 1.0
 """Between two looks at the same place."""
 
@@ -70,7 +70,7 @@ class Step:
     verdict   PASS: the signal came, or stayed away where it had to. FAIL: the contrary. UNKNOWN: it could not be observed.
     took_s    seconds from the first injection of the fault until the step was seen; None if nothing came.
     note      a remark in one line; empty for most that passed.
-    followed  False if the configuration does not say where to look. Such a step is UNKNOWN, and not held against the drill.
+    followed  False if the configuration does not say where to look. That step is UNKNOWN, and not held against the drill.
     """
 
     name: StepName
@@ -81,7 +81,7 @@ class Step:
 
 
 def concluded(steps: Sequence[Step]) -> tuple[Verdict, str]:
-    """What the steps mean together, and why it is no PASS: the first step that says so, since the others only follow from it."""
+    """The verdict of the steps together, and the reason if it is no PASS: the first such step, since the others only follow from it."""
     followed = [step for step in steps if step.followed]
     verdict = worst(step.verdict for step in followed)
     if verdict is Verdict.PASS:

@@ -23,7 +23,7 @@ from prober.probes.catalogue import ProbeName
 
 
 class DrillSort(StrEnum):
-    """What a fault breaks. A benign one breaks nothing, one of availability costs time; neither may be found. CONTROL has no fault."""
+    """The guarantee that a fault violates. BENIGN: none, AVAILABILITY: only time; neither may be found. CONTROL has no fault."""
 
     ORDER = "order"
     REDELIVERY = "redelivery"
@@ -63,7 +63,7 @@ class DrillPlan:
 
     @property
     def sentence(self) -> str:
-        """What the fault does, in one sentence."""
+        """The effect of the fault, in one sentence."""
         return "Nothing is wrong." if self.fault is None else CATALOGUE[self.fault.name].sentence
 
 

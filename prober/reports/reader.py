@@ -94,7 +94,7 @@ class ReportReader:
         return next((day for day in self.days(job, SUCCESS_DAYS) if self.summary(job, day) is not None), None)
 
     def summary(self, job: str, day: date) -> JobSummary | None:
-        """What a job says about a day in short; None if there is no report."""
+        """The summary of a job about a day; None if there is no report."""
         path = f"{job}/date={day.isoformat()}/{SUMMARY}"
         text = self._asked(lambda: self._text(path))
         return None if text is None else _summary_of(text, job, day)
@@ -112,7 +112,7 @@ class ReportReader:
     def hot_keys(
         self, day: date, limit: int = 100, *, target: str | None = None, subscription: str | None = None
     ) -> HotKeysReport | None:
-        """What `hot-keys` says about a day, of one target or subscription if asked for, `limit` keys at most; None without a report."""
+        """The report of `hot-keys` about a day, of one target or subscription if asked for, `limit` keys at most; None without a report."""
 
         def read(summary: JobSummary) -> HotKeysReport:
             about = {"target": target, "subscription": subscription}
@@ -125,7 +125,7 @@ class ReportReader:
         return self._report(Job.HOT_KEYS, day, read)
 
     def slo_burn(self, day: date, *, objective: str | None = None) -> BurnReport | None:
-        """What `slo-burn` says about a day, of one objective if asked for; None without a report."""
+        """The report of `slo-burn` about a day, of one objective if asked for; None without a report."""
 
         def read(summary: JobSummary) -> BurnReport:
             about = {"objective": objective}
@@ -144,7 +144,7 @@ class ReportReader:
         return self._report(Job.SLO_BURN, day, read)
 
     def reverified(self, day: date) -> Mapping[str, ReverifiedTarget] | None:
-        """What `reverify` found about a day, by target; None without a report, or with one that does not tell targets apart."""
+        """The findings of `reverify` about a day, by target; None without a report, or with one that does not tell targets apart."""
         summary = self.summary(Job.REVERIFY, day)
         try:
             return None if summary is None else {name: _target_of(row) for name, row in summary.numbers["by_target"].items()}

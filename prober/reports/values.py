@@ -1,4 +1,4 @@
-"""What the reports of the nightly jobs say, as values. `prober.reports.reader` reads them."""
+"""The reports of the nightly jobs, as values. `prober.reports.reader` reads them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class HotKeysReport:
-    """What `hot-keys` says about a day: the hot keys with the highest scores first, and each subscription that had messages.
+    """The report of `hot-keys` about a day: the hot keys with the highest scores first, and each subscription that had messages.
 
     left_out   hot keys that are in the report, or were found, but not given here.
     """
@@ -194,7 +194,7 @@ class BurnAlertDay:
 
 @dataclass(frozen=True, slots=True)
 class Spender:
-    """Who spent an objective's budget on the day.
+    """A part of an objective's budget spent on the day.
 
     by      key, subscription, probe, vantage or region; `value` which one, None for what has no name.
     share   of all bad things of the objective and target.
@@ -212,7 +212,7 @@ class Spender:
 
 @dataclass(frozen=True, slots=True)
 class BurnReport:
-    """What `slo-burn` says about a day, sorted by objective and target.
+    """The report of `slo-burn` about a day, sorted by objective and target.
 
     left_out   rows that are in the report but not given here.
     """
