@@ -9,12 +9,8 @@ from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.staticfiles import StaticFiles
 
 from api import problems
-from api.access import Access
-from api.arrivals import RunArrivals
-from api.dependencies import provide
-from api.etags import ETags
-from api.headers import Headers, Heads, Methods
-from api.limits import RequestLimits
+from api.dependencies import RunArrivals, provide
+from api.middleware import Access, ETags, Headers, Heads, Methods, RequestLimits
 from api.models.base import API
 from api.query_parameters import said_once
 from api.routes import comparisons, findings, health, incidents, keys, live, page, probes, reports, runs, series, slos, status

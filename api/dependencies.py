@@ -1,4 +1,4 @@
-"""Dependencies of the routes: the service, the archive, and the state of everything now.
+"""Dependencies of the routes: the service, the archive, the state of everything now, and the wait for a run that has just ended.
 
 Routes are plain functions, which FastAPI calls in threads, so they may ask the archive. The service answers on the event loop only, so a
 route that asks the service is a coroutine.
@@ -6,15 +6,23 @@ route that asks the service is a coroutine.
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+import asyncio
+from dataclasses import replace
+from typing import Annotated, Final, TypeAlias
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
-from api.current_status import CurrentStatus
+from api.problems import RETRY_AFTER_S, refused
 from api.view import Archive, View
 from api.view_models import PageContents
+from prober.clock import monotonic_s, wall_s
 from prober.config.models import Api
 from prober.sinks.live.snapshot import StatusSnapshot
+from prober.sinks.status.database import StatusError, StoreIncompatible, StoreUnavailable
+from prober.sinks.status.overview import Overview
+from prober.sinks.status.prober_records import SILENT_AFTER_S
 
 
 def provide(app: FastAPI, view: View, archive: Archive, settings: Api) -> None:
@@ -55,3 +63,115 @@ Snapshot: TypeAlias = Annotated[StatusSnapshot, Depends(_snapshot)]
 StoredSnapshot: TypeAlias = Annotated[StatusSnapshot, Depends(_stored_snapshot)]
 """The same for routes whose answer is in the store only: 503 while it cannot be read."""
 Contents: TypeAlias = Annotated[PageContents, Depends(_contents)]
+
+
+ARRIVAL_MAX_S: Final = 10.0
+ASKED_EVERY_S: Final = 0.2
+
+
+class NotWrittenYet(HTTPException):
+    """A run has ended, and what is asked of it is not in the store yet."""
+
+    def __init__(self, run_id: str) -> None:
+        why = f"run {run_id} has ended and is still being written with its evidence; ask again in some seconds"
+        super().__init__(503, why, {"Retry-After": str(RETRY_AFTER_S)})
+
+
+class RunArrivals:
+    """A dependency of routes about one run, finding or incident: waits for a run that has ended until the store contains it.
+
+    A run is written with its findings and their evidence at once. To make the evidence takes seconds, and meanwhile the name of the run is
+    known: from the log, from exemplars in Prometheus, or from the client that started it. The process that made the run knows that the run
+    is still to be written. Other processes read it from the store: a heartbeat names the newest run of each probe instance. A run that a
+    silent prober announced is not waited for.
+
+    Waits for `ARRIVAL_MAX_S`; a run that is not there then, or cannot be written now, is answered with 503.
+    """
+
+    def __init__(self, view: View, archive: Archive) -> None:
+        self._view, self._archive = view, archive
+
+    async def __call__(self, request: Request) -> None:
+        """Waits until the run that a request is about is written, if it is to be. Raises `NotWrittenYet`."""
+        run_id = _run_of(request)
+        until_t = monotonic_s() + ARRIVAL_MAX_S
+        while run_id and await self._is_to_come(run_id):
+            if not self._view.is_stored() or monotonic_s() >= until_t:
+                raise NotWrittenYet(run_id)
+            await asyncio.sleep(ASKED_EVERY_S)
+
+    async def absent(self, request: Request, error: Exception) -> Response:
+        """Answers that there is no such thing. Raises `NotWrittenYet` if it was announced while it was looked for."""
+        run_id = _run_of(request)
+        if run_id and await self._is_to_come(run_id):
+            raise NotWrittenYet(run_id) from error
+        return await refused(request, error)
+
+    async def _is_to_come(self, run_id: str) -> bool:
+        """Whether a run has ended and is not written. Raises `StatusError`."""
+        if self._view.is_unwritten(run_id):
+            return True
+        return run_id in await run_in_threadpool(self._archive.queries.announced, wall_s() - SILENT_AFTER_S)
+
+
+def _run_of(request: Request) -> str:
+    """The run that an address is about; empty: none. Findings and incidents have the name of their run, and something behind it."""
+    names = request.path_params
+    part = names.get("finding_id") or names.get("incident_id") or ""
+    return str(names.get("run_id") or part.rpartition("-")[0])
+
+
+FRESH_S: Final = 1.0
+"""An answer that is younger is given again."""
+STALE_S: Final = 3.0
+"""So is one younger than this while a new one is made: requests do not wait."""
+UNREACHABLE: Final = "the status store cannot be reached: only what this process knows by itself is shown"
+UNWRITTEN: Final = "what the status store has is out of date: only what this process knows by itself is shown"
+
+
+class CurrentStatus:
+    """The content of the status store; while it cannot be reached or written, the state of this process alone, marked so."""
+
+    def __init__(self, view: View, archive: Archive) -> None:
+        self._view, self._archive = view, archive
+        self._asking: asyncio.Task[StatusSnapshot] | None = None
+        self._answer: StatusSnapshot | None = None
+        self._answered_t = 0.0
+        self._failure: StatusError | None = None
+
+    async def snapshot(self) -> StatusSnapshot:
+        """How everything stands. Never fails: while the store cannot be asked, it is what this process knows, and says so."""
+        age_s = monotonic_s() - self._answered_t
+        if self._answer is not None and age_s < FRESH_S:
+            return self._answer
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._renew())
+        if self._answer is not None and age_s < STALE_S:
+            return self._answer
+        return await asyncio.shield(self._asking)
+
+    async def stored_snapshot(self) -> StatusSnapshot:
+        """The same, but raises the `StatusError` for which the store cannot be asked."""
+        snapshot = await self.snapshot()
+        if not snapshot.stored:
+            raise self._failure or StoreUnavailable(UNWRITTEN)
+        return snapshot
+
+    async def _renew(self) -> StatusSnapshot:
+        try:
+            self._answer = await self._ask()
+            self._answered_t = monotonic_s()
+            return self._answer
+        finally:
+            self._asking = None
+
+    async def _ask(self) -> StatusSnapshot:
+        live = self._view.snapshot()
+        self._failure = None
+        if not self._view.is_stored():
+            return replace(live, troubles=(*live.troubles, UNWRITTEN))
+        try:
+            return await asyncio.to_thread(Overview(self._archive.queries, self._archive.objectives).snapshot, live)
+        except StatusError as error:  # whose text may name hosts and folders, which must not be exposed
+            self._failure = error
+            return replace(live, troubles=(*live.troubles, str(error) if isinstance(error, StoreIncompatible) else UNREACHABLE))

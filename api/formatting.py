@@ -18,7 +18,7 @@ from prober.probes.power import one_in
 from prober.runs.probe_instance import InstanceKey, ProbeInstance
 from prober.schedule.forecast import Detectable
 from prober.sinks.live.condition import Condition, of_run
-from prober.sinks.live.snapshot import InstanceSnapshot, RunSummary, StatusSnapshot
+from prober.sinks.live.snapshot import InstanceSnapshot, RunSummary
 from prober.sinks.status.records import RunRecord
 from prober.slo.budgets import BurnState, SloSnapshot
 from prober.slo.confidence import ProportionBounds
@@ -218,12 +218,6 @@ def exhausted(seconds: float | None) -> str:
     if seconds == inf:
         return "never"
     return "spent" if seconds <= 0.0 else duration(seconds)
-
-
-def any_instance_on(snapshot: StatusSnapshot, target: str) -> ProbeInstance:
-    """A probe instance on a target, for what all of its probe instances have in common."""
-    found = (instance.probe_instance for instance in snapshot.probe_instances if instance.probe_instance.target == target)
-    return next(found, ProbeInstance(target, "", "", interval_s=0.0))
 
 
 def shown_key(key: str) -> str:

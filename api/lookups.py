@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.headers import link_next
+from api.middleware import link_next
 from api.query_parameters import ListParameters
 from api.view import Archive
 from prober.errors import no_such

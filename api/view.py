@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from prober.comparison.comparison import Comparison
+from prober.comparison.comparison import Comparison, compare_stored
 from prober.comparison.pairs import ConfiguredComparison, comparisons_of
-from prober.comparison.stored import compare_stored
 from prober.config.models import Config
 from prober.reports.reader import ROWS_MAX, ReportReader
 from prober.reports.values import BurnReport, HotKeysReport
@@ -18,9 +17,9 @@ from prober.sinks.live.feed import LiveFeed
 from prober.sinks.live.incidents import Acknowledgement
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.metrics.label_values import Job
+from prober.sinks.status.over_time import monthly_uptime
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.store import StatusStore
-from prober.sinks.status.uptime import monthly_uptime
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective
 from prober.slo.uptime import MonthlyUptime

@@ -8,7 +8,6 @@ from urllib.parse import quote, urlencode
 
 from starlette.exceptions import HTTPException
 
-from api.burn_windows import counted_windows
 from api.charts import LATENCIES, TITLES, ChartSpan, Plot, TimeRange, histogram_plot, share_plot, thresholds
 from api.finding_case import case_of
 from api.heat_map import Measure, key_map
@@ -41,6 +40,7 @@ from prober.sinks.status.listings import FindingFilter, Item, Page, RunFilter
 from prober.sinks.status.over_time import OverTime
 from prober.sinks.status.queries import FindingGroup
 from prober.sinks.status.records import FindingRecord, Shown
+from prober.sinks.status.slices import counted_windows
 from prober.slo.budgets import SloSnapshot
 from prober.slo.figures import figures_as_text
 from prober.slo.objectives import HOUR_S, Objective, windows_s

@@ -14,24 +14,191 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
+from itertools import islice
 from random import Random
 from statistics import quantiles
 from time import perf_counter
+from typing import Any
 from urllib.parse import quote, urlsplit
+
+from sqlalchemy import insert
 
 from api.app import create_app
 from api.standalone import Alone
 from api.view import Archive
 from benchmarks.figures import Figure
-from benchmarks.full_store import INSTANCES, KINDS, fill
 from prober.config.loading import load
+from prober.core.findings import FAILING, Finding, Kind, Status
+from prober.core.kinds import symptom_of
 from prober.core.verdict import Verdict
 from prober.cycles import collect_rarely
+from prober.runs.probe_instance import InstanceKey, ProbeInstance
+from prober.runs.result import Durations, RunResult
 from prober.serving.server import listen, serve_until, stop_signals
+from prober.sinks.live.condition import Condition
+from prober.sinks.live.incidents import Exemplar, Incident
+from prober.sinks.live.snapshot import InstanceSnapshot
+from prober.sinks.status.columns import Record, values_of
 from prober.sinks.status.database import Database
+from prober.sinks.status.prober_records import ProberRecord
 from prober.sinks.status.queries import StatusQueries
+from prober.sinks.status.records import Evidence, FindingRecord, IncidentRecord, ProberState, RunRecord
+from prober.sinks.status.store import StatusStore
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, SliCounts
+
+NOON = 1_772_366_400.0  # 2026-03-01T12:00:00Z
+DAYS = 30
+EPISODE_S = 3 * DAY_S
+AT_ONCE = 20_000
+INSTANCES = tuple(
+    ProbeInstance(
+        f"target-{number}",
+        probe,
+        "wire",
+        interval_s=60.0,
+        environment="production",
+        region=f"region-{number}",
+        topic=f"projects/p/topics/okp-{number}-{probe}",
+        subscription=f"projects/p/subscriptions/okp-{number}-{probe}",
+    )
+    for number in range(8)
+    for probe in ("ordering", "redelivery", "affinity")
+)
+OPEN_INSTANCES = range(0, len(INSTANCES), 8)
+KINDS = (
+    (Kind.ORDER_GAP, Status.VIOLATION),
+    (Kind.REDELIVERY_SKIP, Status.VIOLATION),
+    (Kind.STUCK, Status.LIVENESS),
+    (Kind.AFFINITY_MOVE, Status.INDETERMINATE),
+)
+SENTENCE = (
+    "Pub/Sub delivered message 4 to A right after message 2 and skipped message 3, which should have been redelivered in between. "
+    * 2
+)
+STATE = ProberState("prober-0", "1.0.0", NOON - 86_400.0 * DAYS, 1_000.0, 4_000)
+TRACE = (
+    "\n".join(
+        ['{"format": "ordering-trace", "version": 1, "subscription": "s", "key": "k", "mode": "streaming", "rules": {}}']
+        + ['{"t": 1.0, "event": "delivered", "session": "stream-1", "epoch": "e", "seq": 3, "generation": 0, "message_id": "m3"}']
+        * 12
+    )
+    + "\n"
+)
+
+
+def a_run(number: int, of: int, random: Random) -> dict[str, Any]:
+    """Return a row of a run: the probe instances take turns; 2 % fail, 1 % are unknown."""
+    instance, at = INSTANCES[number % len(INSTANCES)], NOON - DAYS * 86_400.0 * (of - number) / of
+    verdict = random.choices((Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN), (97, 2, 1))[0]
+    counters = {
+        name: random.randrange(5_000) for name in ("events", "publishes", "deliveries_first", "redeliveries", "rewinds", "acks")
+    }
+    durations = Durations(200, 0.01, 0.05 + random.random() / 10, 0.2)
+    result = RunResult(
+        f"{instance.probe}-{number:08x}", instance.probe, instance.target, instance.vantage,
+        verdict, "" if verdict is Verdict.PASS else "ORDER_GAP",
+        at, 20.0, number, instance.topic, instance.subscription,
+        counts={} if verdict is Verdict.PASS else {(Kind.ORDER_GAP, Status.VIOLATION): 3},
+        counters=counters,
+        checks={Indicator.ORDER: SliCounts(200), Indicator.REDELIVERY: SliCounts(20, 1)},
+        durations={Indicator.PUBLISH_LATENCY: durations, Indicator.END_TO_END_LATENCY: durations},
+    )  # fmt: skip
+    return values_of(RunRecord.of(result, instance.environment, instance.region, at + 20.0, STATE))
+
+
+def an_incident(instance: ProbeInstance, kind: Kind, at: float) -> tuple[str, float | None]:
+    """Return the name of a finding's incident, and its end, None if it is open.
+
+    Each target has a few per symptom; some of the newest are open.
+    """
+    episode = int((at - (NOON - DAYS * DAY_S)) // EPISODE_S)
+    ends_at = NOON - DAYS * DAY_S + (episode + 1) * EPISODE_S
+    is_open = ends_at >= NOON and instance.target in {INSTANCES[number].target for number in OPEN_INSTANCES}
+    return f"{instance.target}-{episode}-{symptom_of(kind)}", None if is_open else ends_at
+
+
+def a_finding(number: int, of: int, random: Random) -> dict[str, Any]:
+    """Return a row of a finding; findings that fail a run belong to an incident."""
+    instance, at = random.choice(INSTANCES), NOON - DAYS * 86_400.0 * (of - number) / of
+    kind, status = random.choice(KINDS)
+    finding = Finding(
+        kind,
+        status,
+        instance.subscription,
+        f"key-{random.randrange(1_000)}",
+        12.5,
+        (3, 4, 9),
+        {"seq": 4, "missing": (3,)},
+        "",
+        {"delivery_delay_max_s": 5.0},
+    )
+    run_id = f"{instance.probe}-{random.randrange(of):08x}"
+    incident_id, closed_at = an_incident(instance, kind, at) if status in FAILING else (None, at)
+    record = FindingRecord.of(
+        finding,
+        instance.key,
+        finding_id=f"{run_id}-{number}",
+        run_id=run_id,
+        instance="prober-0",
+        found_at=at,
+        after=9,
+        explanation=SENTENCE,
+    )
+    return values_of(record) | {"closed_at": closed_at, "incident_id": incident_id}
+
+
+def incidents_of(found: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the incidents of these findings, which are ordered from the oldest."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in found:
+        if row["incident_id"] is not None:
+            groups.setdefault(row["incident_id"], []).append(row)
+    for incident_id, rows in groups.items():
+        first, last, count = rows[0], rows[-1], len(rows)
+        affected = {
+            InstanceKey(row["target"], row["probe"], row["vantage"], row["part"]): Counter({Kind(row["kind"]): count})
+            for row in rows
+        }
+        incident = Incident(
+            incident_id, first["target"], symptom_of(Kind(first["kind"])), first["found_at"], last["found_at"],
+            last["found_at"] + DAY_S, affected, count, 10 * count, 0, Exemplar(first["finding_id"], 12), first["closed_at"],
+        )  # fmt: skip
+        yield values_of(IncidentRecord.of(incident))
+
+
+def a_snapshot(instance: ProbeInstance) -> InstanceSnapshot:
+    """Return the snapshot of a probe instance without problems."""
+    return InstanceSnapshot(
+        instance, Verdict.PASS, Condition.PASS, NOON,
+        overdue_s=None, running_since=None, next_run_at=None, last_run=None, last_pass_at=NOON, history=(),
+        runs={Verdict.PASS: 9}, findings=(), findings_dropped=0, runs_expected=9, runs_skipped=0, last_skip=None, maintenance=None,
+    )  # fmt: skip
+
+
+def fill(database: Database, runs: int, findings: int) -> list[str]:
+    """Fill the store; return the ids of some findings."""
+    StatusStore(database).prepare()
+    random = Random(7)
+    _insert(database, RunRecord, (a_run(number, runs, random) for number in range(runs)))
+    found = [a_finding(number, findings, random) for number in range(findings)]
+    _insert(database, FindingRecord, iter(found))
+    _insert(database, IncidentRecord, incidents_of(found))
+    evidence = values_of(Evidence(TRACE, True, True, 400, (3, 4, 9)))
+    _insert(database, Evidence, (evidence | {"finding_id": row["finding_id"]} for row in found))
+    StatusStore(database).heartbeat(ProberRecord("prober-0", "1.0.0", NOON, 4e9), map(a_snapshot, INSTANCES))
+    return [row["finding_id"] for row in random.sample(found, min(1_000, findings))]
+
+
+def _insert(database: Database, kind: type[Record], rows: Iterator[dict[str, Any]]) -> None:
+    """Insert rows in batches."""
+    while batch := list(islice(rows, AT_ONCE)):
+        with database.writing() as connection:
+            connection.execute(insert(kind), batch)
+
 
 FAR_PAGE = 1_000
 WARM_UP_S = 0.5

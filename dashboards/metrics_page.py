@@ -13,7 +13,7 @@ from typing import Final
 
 from dashboards.board import LinkTargets
 from dashboards.boards import files
-from prober.alerting.files import groups_by_file
+from prober.alerting.catalogue import groups_by_file
 from prober.alerting.options import Options
 from prober.alerting.rules import AlertingRule
 from prober.config.loading import load

@@ -27,10 +27,9 @@ from prober.drills.schedule import FireDrills, drills_of
 from prober.errors import BrokerError
 from prober.probes.observe import NAME as OBSERVE
 from prober.reports.reader import NightlyReports
-from prober.runs.lifetimes import RENEWED_AFTER_S
+from prober.runs.lifetimes import RENEWED_AFTER_S, sweep
 from prober.runs.probe_instance import InstanceKey, ProbeInstance
 from prober.runs.sink import RunSink
-from prober.runs.sweeping import sweep
 from prober.schedule.assignments import Assignments, Unshared
 from prober.schedule.connections import Connections, PushReceivers
 from prober.schedule.forecast import billed_instances, check_budget, price_of
@@ -57,7 +56,7 @@ from prober.sinks.status.retention import RetentionPolicy
 from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
 from prober.sinks.top_keys import TopKeys
-from prober.sinks.tracing.sink import tracing_sink
+from prober.sinks.tracing.spans import tracing_sink
 from prober.slo.counts import SloCounters
 from prober.slo.indicators import SLICE_S
 

@@ -16,8 +16,7 @@ from pyspark.sql import functions as sf
 
 from prober.sinks.history.schema import LAGGED, MESSAGES, MESSAGES_WRITTEN
 from prober.slo.objectives import DAY_S, MICROS
-from spark_jobs.frames import frame_of, held
-from spark_jobs.tables import Tables
+from spark_jobs.tables import Tables, frame_of, held
 
 RUN_MAX_US: Final = int(DAY_S * MICROS)
 """Maximum time after its start in which events of a run without an end are searched."""

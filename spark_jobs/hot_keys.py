@@ -31,7 +31,6 @@ from prober.sinks.history.schema import MESSAGES_WRITTEN
 from prober.slo.counts import OVERDUE
 from prober.slo.hot_keys import LIMIT_BYTES_PER_S, NEAR_LIMIT, HotKeyClass, is_large
 from prober.slo.objectives import DAY_S
-from spark_jobs.frames import collected, frame_of
 from spark_jobs.key_loads import (
     PLACE,
     candidates,
@@ -43,8 +42,8 @@ from spark_jobs.key_loads import (
     places_of,
     sketched,
 )
-from spark_jobs.key_minutes import COURSE, key_evidence
-from spark_jobs.trends import zipf_exponent
+from spark_jobs.key_minutes import COURSE, key_evidence, zipf_exponent
+from spark_jobs.tables import collected, frame_of
 from spark_jobs.work import Exit, JobOutcome, Work
 
 JOB: Final = "hot-keys"

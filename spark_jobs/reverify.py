@@ -32,8 +32,8 @@ from prober.core.findings import FAILING, Status
 from prober.core.verdict import Verdict
 from prober.sinks.history.checking import RunRecord
 from prober.slo.objectives import MICROS
-from spark_jobs.frames import collected, frame_of, held, kept
 from spark_jobs.storage import JobError
+from spark_jobs.tables import collected, frame_of, held, kept
 from spark_jobs.verification import COLUMNS, FOUND, OUTCOME, RunPlan, verification
 from spark_jobs.work import Exit, JobOutcome, Work, start_us
 

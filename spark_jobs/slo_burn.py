@@ -22,10 +22,10 @@ from pyspark.sql import functions as sf
 from prober.sinks.history.schema import EVENTS, FINDINGS, MESSAGES, RUNS
 from prober.slo.objectives import DAY_S, Objective, objectives_as_json
 from spark_jobs.burn import ALERT_DAYS, alert_days, breaches_of, spenders, window_lengths_min, window_rows, window_sums
-from spark_jobs.frames import collected, frame_of, kept, kept_if_any
 from spark_jobs.history import MINUTE_US, Inputs, folders_of
 from spark_jobs.slo_counts import check_counts, message_counts, proven_counts, redelivery_counts
 from spark_jobs.slo_waits import long_waits, sampled_counts
+from spark_jobs.tables import collected, frame_of, kept, kept_if_any
 from spark_jobs.work import NOT_RECORDED, Draft, Exit, JobOutcome, Work, days_until, start_us
 
 JOB: Final = "slo-burn"

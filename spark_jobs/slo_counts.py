@@ -27,11 +27,10 @@ from prober.probes.catalogue import DISTURBED
 from prober.slo.counts import BREACHES, OVERDUE
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective
-from spark_jobs.frames import frame_of
 from spark_jobs.history import MINUTE_US, run_hash
+from spark_jobs.tables import frame_of
 
 COUNTS: Final = ("run", "subscription", "minute", "key", "objective", "good", "bad", "undecided")
-BY_MESSAGE: Final = frozenset({Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY})
 BY_RUN: Final = frozenset(BREACHES)
 CHECKED: Final = BY_RUN | {Indicator.PUBLISH_AVAILABILITY}
 """Indicators counted by the checks of runs. For availability, checks count the messages that were never sent."""

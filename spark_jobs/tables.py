@@ -9,17 +9,21 @@ All reads use Spark's own reader, so the history may be at any location that Spa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
+from prober.sinks.history.arrow import is_damaged
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS, SCHEMA_VERSION, VERSION, Table
-from prober.sinks.history.sealing import is_damaged
 from prober.slo.objectives import MICROS
 from spark_jobs.history import runs_of, struct_of
 from spark_jobs.storage import JobError, hadoop_uri
@@ -93,3 +97,40 @@ def _damaged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         paths, contents = (batch.column(name).to_pylist() for name in ("path", "content"))
         found = [path for path, content in zip(paths, contents, strict=True) if is_damaged(pa.BufferReader(content))]
         yield pa.RecordBatch.from_pydict({"path": pa.array(found, pa.string())})
+
+
+def frame_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: StructType | str) -> DataFrame:
+    """Return a frame of these rows.
+
+    The plan contains the rows of a small frame. So Spark reads and shuffles nothing for them, and skips data that joins none of them.
+    """
+    struct = schema if isinstance(schema, StructType) else StructType.fromDDL(schema)
+    assert isinstance(struct, StructType)
+    return spark.createDataFrame(pa.Table.from_pylist([dict(row) for row in rows], to_arrow_schema(struct, timezone="UTC")), struct)
+
+
+def held(rows: DataFrame) -> DataFrame:
+    """Compute a frame of few rows, such as one per run, once; return it with its rows in the plan."""
+    return rows.sparkSession.createDataFrame(rows.toArrow(), rows.schema)
+
+
+@contextmanager
+def kept(rows: DataFrame) -> Iterator[DataFrame]:
+    """Store a frame for several reads, in memory and then on disk, until the block ends."""
+    stored = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield stored
+    finally:
+        stored.unpersist()
+
+
+@contextmanager
+def kept_if_any(rows: DataFrame) -> Iterator[DataFrame]:
+    """Store a frame as `kept` does; yield an empty frame in its place if it has no rows, which is frequent."""
+    with kept(rows) as stored:
+        yield stored if stored.count() else frame_of(rows.sparkSession, (), rows.schema)
+
+
+def collected(rows: DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a small frame in the driver."""
+    return [row.asDict(recursive=True) for row in rows.collect()]

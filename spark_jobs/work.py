@@ -33,10 +33,9 @@ from prober.reports.values import REPORT_VERSION, SUMMARY
 from prober.slo.indicators import MEANINGS, UNRECORDED, Indicator
 from prober.slo.objectives import DEFAULTS, MICROS, Objective
 from spark_jobs.derive import DayMessages, Night
-from spark_jobs.frames import frame_of
 from spark_jobs.history import History, date_of
 from spark_jobs.storage import JobError, Storage
-from spark_jobs.tables import Tables
+from spark_jobs.tables import Tables, frame_of
 
 # --- objectives --------------------------------------------------------------------------------------------------------------
 

@@ -144,8 +144,7 @@ def _keep(request: Mapping[str, object], says: int, ends: int) -> list[str]:
 
 
 if __name__ == "__main__":
-    import prober.cli.api
-    import prober.cli.embedded
+    import prober.cli.commands
     import prober.cli.run  # noqa: F401  # all three for the children
     from prober.cli import main
 

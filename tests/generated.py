@@ -16,8 +16,8 @@ from benchmarks.figures import read
 from dashboards.board import LinkTargets
 from dashboards.boards import files
 from dashboards.metrics_page import metrics_page
-from prober.alerting.files import rule_files
-from prober.alerting.findings_page import with_tables
+from prober.alerting.catalogue import rule_files
+from prober.alerting.findings import with_tables
 from prober.config.loading import load
 from prober.config.reference import reference_page
 from tests.commands import ROOT

@@ -28,7 +28,7 @@ from prober.clock import on_machine, wall_s
 from prober.embedded import pump
 from prober.simulation.network import Network
 from prober.simulation.network_conditions import CALM
-from prober.simulation.pushing import SimulatedPosts
+from prober.simulation.service import SimulatedPosts
 from prober.simulation.virtual_time import VirtualTime
 
 Result = TypeVar("Result")

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field, FiniteFloat
 
 from api.dependencies import Snapshot, Stored
-from api.etags import tag_of
+from api.middleware import tag_of
 from api.models.base import Answer, Count, Seconds, Target
 from api.query_parameters import QueryParameters
 from prober.comparison.comparison import comparison_as_document

@@ -9,8 +9,8 @@ from starlette.exceptions import HTTPException
 
 from api.dependencies import Stored
 from api.finding_case import case_of, showing
-from api.headers import DRAWING_POLICY
 from api.lookups import finding_of, page_asked
+from api.middleware import DRAWING_POLICY
 from api.models.findings import FindingDetail, FindingPage, trace_file_name
 from api.query_parameters import EvidenceParameters, FindingParameters, QueryParameters
 from api.support_bundle import SupportBundle

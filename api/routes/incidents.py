@@ -1,28 +1,32 @@
-"""Incidents, one for each target and symptom, and their acknowledgement."""
+"""Incidents, one for each target and symptom, their acknowledgement, and their Atom feed (RFC 4287)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Final, Self
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
+from uuid import UUID, uuid5
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response, Security
 from pydantic import AwareDatetime, ConfigDict, Field, FiniteFloat
 
 from api.dependencies import Snapshot, Stored
-from api.headers import link_next
-from api.headline import runbook_of, title_of
-from api.incident_feed import ATOM, PATH, incident_feed
+from api.headline import closing, much, places, runbook_of, title_of
 from api.lookups import incident_of, page_asked
+from api.middleware import link_next
 from api.models.base import API, Answer, Count, FindingId, Link, Listed, Part, Probe, Seconds, Target, Time, Vantage, values_of
-from api.query_parameters import IncidentParameters, QueryParameters
+from api.query_parameters import IncidentParameters, QueryParameters, as_query
 from api.routes.probes import TOKEN
+from api.swim_lanes.lettering import clean
+from api.words import clock, iso
 from prober.clock import wall_s
 from prober.core.findings import Kind
 from prober.core.kinds import Symptom
 from prober.sinks.live.condition import Condition
 from prober.sinks.live.incidents import Acknowledgement, Incident
+from prober.sinks.status.listings import Page
 from prober.slo.acknowledgements import PERIOD_S, WITHIN_S
 
 router = APIRouter(tags=["incidents"])
@@ -34,6 +38,16 @@ ONE_LINE: Final = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
 """Without control characters, among them line breaks and those that turn the direction of what follows."""
 NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
 """Later ends count as this one, which can be written in every time zone; ends before 1970 as the beginning of that."""
+
+
+ATOM: Final = "application/atom+xml"
+PATH: Final = "incidents.atom"
+NAMESPACE: Final = "http://www.w3.org/2005/Atom"
+TEXT_LENGTH_MAX: Final = 2_000
+_ROOT: Final = "../../"
+"""From the feed to the start page."""
+_IDS: Final = UUID("6f1c3a52-8f0e-4d0b-9a57-3c1e2b7d9f40")
+"""The namespace of all ids. It must never change, or readers show everything as new."""
 
 
 class AcknowledgementAnswer(Answer, schema="Acknowledgement"):
@@ -222,3 +236,87 @@ def acknowledge(
     """
     archive.acknowledge(incident_id, Acknowledgement(wall_s(), said.by, said.note, said.until_s))
     return IncidentAnswer.of(incident_of(archive, incident_id))
+
+
+# --- incidents as an Atom feed (RFC 4287) -------------------------------------------------------------------------------------
+
+
+def incident_feed(page: Page[Incident], asked: IncidentParameters, now: float, store_id: str) -> bytes:
+    """The feed with this page of the list, as an XML document in UTF-8. `store_id`: what tells it from those of other deployments.
+
+    An entry is an incident. It counts as updated when the incident begins, when a person acknowledges it, when the acknowledgement ends,
+    and when the incident closes. Numbers in its text may be newer. Addresses are relative, so that they are right behind every proxy; ids
+    say nothing of addresses, so they stay when the service moves.
+    """
+    feed = Element("feed", {"xmlns": NAMESPACE, "xml:lang": "en"})
+    _add(feed, "id", _id_of(f"feed {store_id} {urlencode(sorted(as_query(asked, without={'cursor', 'limit'}).items()))}"))
+    _add(feed, "title", "Incidents of ordering keys")
+    _add(feed, "updated", iso(max((updated_at(incident, now) for incident in page.items), default=0.0)))
+    _add(SubElement(feed, "author"), "name", "ordering-keys-prober")
+    _link(feed, "self", PATH, as_query(asked), ATOM)
+    _link(feed, "alternate", f"{_ROOT}incidents", as_query(asked, without={"cursor", "limit"}), "text/html")
+    if page.next_cursor is not None:
+        _link(feed, "next", PATH, {**as_query(asked), "cursor": page.next_cursor}, ATOM)
+    for incident in page.items:
+        _add_entry(feed, incident, now)
+    document: bytes = tostring(feed, encoding="utf-8", xml_declaration=True)
+    return document
+
+
+def updated_at(incident: Incident, now: float) -> float:
+    """The time of the newest change that a reader should see."""
+    return max(_changes(incident, now))
+
+
+def _changes(incident: Incident, now: float) -> Iterator[float]:
+    yield incident.first_at
+    if incident.closed_at is not None:
+        yield incident.closed_at
+    if said := incident.acknowledged:
+        yield said.at
+        if said.until is not None and said.at < said.until <= now and incident.closed_at is None:
+            yield said.until
+
+
+def _add_entry(feed: Element, incident: Incident, now: float) -> None:
+    entry, stands = SubElement(feed, "entry"), _stands(incident, now)
+    _add(entry, "id", _id_of(f"incident {incident.incident_id}"))
+    _add(entry, "title", f"{stands.capitalize()}: {title_of(incident)}")
+    _add(entry, "published", iso(incident.first_at))
+    _add(entry, "updated", iso(updated_at(incident, now)))
+    for term in (stands, incident.symptom.value, incident.status.value, *incident.kinds):
+        SubElement(entry, "category", {"term": term})
+    _link(entry, "alternate", f"{_ROOT}incidents/{quote(incident.incident_id, safe='')}", {}, "text/html")
+    if incident.exemplar.events is not None:
+        proof = f"findings/{quote(incident.exemplar.finding_id, safe='')}/trace"
+        _link(entry, "related", proof, {}, "application/jsonl")
+    _add(entry, "content", " ".join(_said(incident, now)))
+
+
+def _stands(incident: Incident, now: float) -> str:
+    if incident.closed_at is not None:
+        return "closed"
+    return "acknowledged" if incident.is_acknowledged(now) else "open"
+
+
+def _said(incident: Incident, now: float) -> Iterator[str]:
+    """The description of an incident, sentence by sentence."""
+    yield f"{title_of(incident)} since {clock(incident.first_at)}: {much(incident)}, last seen {clock(incident.last_at)}."
+    yield f"Affected: {places(incident)}. It {closing(incident, now)}."
+    if said := incident.acknowledged:
+        until = "" if said.until is None else f" until {clock(said.until)}"
+        note = f": {said.note}" if said.note else "."
+        yield f"{'Acknowledged' if incident.is_acknowledged(now) else 'Was acknowledged'} by {said.by}{until}{note}"
+
+
+def _id_of(what: str) -> str:
+    return uuid5(_IDS, what).urn
+
+
+def _add(parent: Element, tag: str, text: str) -> None:
+    """Characters that XML does not allow become U+FFFD."""
+    SubElement(parent, tag).text = clean(text, TEXT_LENGTH_MAX)
+
+
+def _link(parent: Element, rel: str, path: str, query: dict[str, str], media_type: str) -> None:
+    SubElement(parent, "link", {"rel": rel, "type": media_type, "href": f"{path}?{urlencode(query)}" if query else path})

@@ -93,7 +93,7 @@ class RunsBegun(Answer):
 
 WHOLE_BODY = Body(openapi_examples={"everywhere": {"value": {}}, "at one target": {"value": {"target": "europe"}}})
 REASONS_SHOWN_MAX: Final = 10
-TOKEN = HTTPBearer(auto_error=False, description="The token of `api.token`. `api.access` looks at it before anything is done.")
+TOKEN = HTTPBearer(auto_error=False, description="The token of `api.token`. `api.middleware` looks at it before anything is done.")
 
 ProbeName = Annotated[str, Path(alias="name", max_length=200, description="Name of the probe.", examples=["ordering"])]
 

@@ -8,7 +8,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from api.burn_windows import CountedWindow, counted_windows
 from api.dependencies import Contents, Stored, StoredSnapshot
 from api.lookups import objective_of
 from api.models.slos import (
@@ -28,7 +27,7 @@ from api.query_parameters import QueryParameters
 from api.view import Archive
 from prober.reports.values import BurnReport
 from prober.sinks.live.snapshot import StatusSnapshot
-from prober.sinks.status.slices import Series
+from prober.sinks.status.slices import CountedWindow, Series, counted_windows
 from prober.slo.budgets import SloSnapshot
 from prober.slo.indicators import MEANINGS
 from prober.slo.objectives import Objective, SliCounts, windows_s

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from api.dependencies import Snapshot
-from api.etags import tag_of
 from api.headline import not_the_service
+from api.middleware import tag_of
 from api.models.status import Prober, ProberList, StatusAnswer
 from api.query_parameters import QueryParameters
 

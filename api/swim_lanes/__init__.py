@@ -19,8 +19,8 @@ from api.swim_lanes.layout import NARROW, WIDE, Sheet
 from prober.core.events import Opened
 from prober.core.findings import Finding
 from prober.core.rules import Rules
-from prober.evidence.diagram.collapse import collapsed
 from prober.evidence.diagram.rows import diagram_of
+from prober.evidence.diagram.text import collapsed
 from prober.evidence.minimise import Numbered
 from prober.sinks.status.records import FindingRecord
 from prober.traces.trace import FIRST_EVENT_LINE, TraceError, read_trace

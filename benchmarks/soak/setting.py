@@ -139,7 +139,7 @@ def probing(configuration: Mapping[str, Any], folder: Path, database: str) -> It
 @contextmanager
 def running(arguments: Sequence[str], environ: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[str]]:
     """Start the service with a clock that can be set; ask it to stop at the end of the block."""
-    command = [sys.executable, "-m", "benchmarks.soak.clock", *arguments]
+    command = [sys.executable, "-m", "benchmarks.soak.troubles", *arguments]
     with (
         log.open("w") as words,
         subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environ}, stdout=words, stderr=words, text=True) as process,

@@ -10,6 +10,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -19,7 +20,6 @@ from math import inf
 from typing import Final
 from urllib.request import Request, urlopen
 
-from benchmarks.soak.clock import BACK, FORWARD, STEP_S
 from benchmarks.soak.samples import HISTORY_DROPPED, Sample
 from benchmarks.soak.setting import DISK_MIB, Setting
 from prober.core.verdict import Verdict
@@ -267,3 +267,45 @@ class Timetable:
         self._lasting.close()
         self.spells[-1] = replace(self.spells[-1], ended_t=t)
         return f"{self.spells[-1].trouble.name}: ends"
+
+
+# --- `ordering-prober` on a machine whose clock is set while it runs: `python -m benchmarks.soak.troubles ARGUMENTS` -------------
+
+
+STEP_S: Final = 30.0
+FORWARD: Final = signal.SIGUSR1
+BACK: Final = signal.SIGUSR2
+
+
+class SteppedClock:
+    """A clock with an adjustable offset to another clock.
+
+    SIGUSR1 sets the wall clock of this process forward by `STEP_S`, SIGUSR2 sets it back. What reads the clock in C sees the real one.
+    """
+
+    def __init__(self, true: Callable[[], float]) -> None:
+        self._true = true
+        self.ahead_s = 0.0
+
+    def __call__(self) -> float:
+        """Return seconds since 1970, with the offset."""
+        return self._true() + self.ahead_s
+
+    def set_by(self, seconds: float) -> None:
+        """Set the clock forward, or back."""
+        self.ahead_s += seconds
+
+
+def main() -> int:
+    """Run the command with this clock in all threads."""
+    clock = SteppedClock(time.time)
+    time.time = clock
+    signal.signal(FORWARD, lambda *_: clock.set_by(STEP_S))
+    signal.signal(BACK, lambda *_: clock.set_by(-STEP_S))
+    from prober.cli import main as command  # takes the clock when it is imported
+
+    return command()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

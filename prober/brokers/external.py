@@ -30,12 +30,11 @@ from prober.brokers.base import (
     Unknown,
 )
 from prober.brokers.call_errors import CallFailed, nobody_asks
-from prober.brokers.connection import Connection
+from prober.brokers.connection import Connection, check_liveness
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.external_process import Event, ExternalProcess, text_of
 from prober.brokers.external_pull import ExternalPull
 from prober.brokers.grpc_errors import let_go
-from prober.brokers.liveness import check_liveness
 from prober.brokers.push.nowhere import NOWHERE
 from prober.brokers.subscriber import ReopeningSubscriber
 from prober.brokers.wire import WirePuller

@@ -33,10 +33,9 @@ from prober.brokers.base import (
     Unknown,
 )
 from prober.brokers.call_errors import CallFailed, nobody_asks
-from prober.brokers.connection import Connection, OpenChannel, open_async_channel, session_name
+from prober.brokers.connection import Connection, OpenChannel, check_liveness, open_async_channel, session_name
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.grpc_errors import LET_GO, let_go, publish_outcome, translated, was_cancelled_by_caller
-from prober.brokers.liveness import check_liveness
 from prober.brokers.push.nowhere import NOWHERE
 from prober.brokers.subscriber import ReopeningSubscriber
 from prober.brokers.wire_messages import ACKNOWLEDGE, MODIFY, NACK_S, PUBLISH, PULL, Sending, routing

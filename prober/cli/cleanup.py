@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -27,8 +26,7 @@ from prober.clock import wall_s
 from prober.durations import duration_s, write_duration
 from prober.errors import BrokerError, ConfigError
 from prober.probes.resources import OURS
-from prober.runs.lifetimes import made_at, steady_name
-from prober.runs.sweeping import CleanupBounds, Kept, in_order_of_deletion, reason_to_keep
+from prober.runs.lifetimes import CleanupBounds, Kept, in_order_of_deletion, made_at, reason_to_keep, steady_name
 
 if TYPE_CHECKING:
     from prober.config.models import Config, TargetSettings
@@ -116,8 +114,8 @@ def _living(config: Config) -> frozenset[str] | None:
 
     database = Database(config.status.url.get_secret_value())
     try:
-        if database.is_sqlite and not Path(database.engine.url.database or "").exists():
-            raise StatusError(f"{database}: there is no such file")  # asking would make it
+        if database.is_missing:
+            raise StatusError(f"{database}: there is no such file")
         probers = StatusQueries(database).probers()
     except StatusError as error:
         print(f"the status store cannot say which probers live: {error}", file=sys.stderr)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from datetime import timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from prober.alerting.options import DASHBOARDS, NEWS_S, PAGES, SCRAPE_JOB, Options
+from prober.cli.options import port_option
 from prober.cli.process import Format, help_without_command, warn
 from prober.durations import duration_s, write_duration
 from prober.embedded.catalogue import describe_faults
+from prober.embedded.faults import FaultError, parse_fault
 from prober.errors import ConfigError
+from prober.slo.objectives import objectives_as_json, objectives_as_text
 
 if TYPE_CHECKING:
     from prober.schedule.instances import PlannedInstance
-from prober.slo.objectives import objectives_as_json, objectives_as_text
 
 
 def faults() -> None:
@@ -140,7 +144,7 @@ def alerts(
     --dashboards and --pages as people reach them. Exit code 0: written, or up to date. 2: wrong usage or configuration, or with --check a
     file that is not up to date.
     """
-    from prober.alerting.files import rule_files
+    from prober.alerting.catalogue import rule_files
     from prober.config.loading import load, written_objectives
 
     for address in filter(None, (runbooks, dashboards, pages)):
@@ -171,3 +175,33 @@ def _compare(path: Path, text: str) -> None:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
     if there != text:
         raise ConfigError(f"{path}: is out of date; write it again without --check")
+
+
+def embedded(
+    port: Annotated[int, port_option("The port for gRPC; 0 takes a free one.")] = 8085,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where to listen, IPv4 or IPv6. Beyond loopback everybody may use it.")
+    ] = "127.0.0.1",
+    fault: Annotated[
+        list[str] | None,
+        typer.Option("--fault", metavar="SPEC", help="A fault to inject, such as drop:p=0.1,key=orders-*."),
+    ] = None,
+    rest_port: Annotated[int | None, port_option("Also serve REST clients on this port; 0 takes a free one.")] = None,
+    admin_port: Annotated[int | None, port_option("Also take faults over HTTP on this port; 0 takes a free one.")] = None,
+) -> None:
+    """Run only the embedded Pub/Sub server, with the faults that you inject."""
+    from prober.embedded.server import serve_embedded
+
+    try:
+        ip_address(host)
+    except ValueError:
+        raise ConfigError(
+            f"--host must be an IPv4 or IPv6 address of this machine, such as 127.0.0.1 or ::1, not {host!r}"
+        ) from None
+    try:
+        faults = [parse_fault(text) for text in fault or ()]
+        asyncio.run(serve_embedded(port, faults, admin_port, host, rest_port=rest_port))
+    except FaultError as error:
+        raise ConfigError(str(error)) from error
+    except OSError as error:
+        raise ConfigError(f"{error}; choose another --port, --rest-port, --admin-port or --host") from error

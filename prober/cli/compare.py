@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
@@ -106,13 +105,13 @@ def plan(config: Config, baseline: str, candidate: str, probes: Sequence[str], f
 
 def _compare_stored(config: Config, planned: Planned) -> Comparison:
     """Raises ConfigError if there is no store; ends the command with 3 if it does not answer."""
-    from prober.comparison.stored import compare_stored
+    from prober.comparison.comparison import compare_stored
     from prober.sinks.status.database import Database, StatusError
     from prober.sinks.status.queries import StatusQueries
 
     database = Database(config.status.url.get_secret_value())
     try:
-        if database.is_sqlite and not Path(database.engine.url.database or "").exists():  # asking would make it
+        if database.is_missing:
             raise ConfigError(
                 f"there is no status store at {database}: set status.url to that of the service, or leave --stored out"
             )

@@ -48,7 +48,6 @@ def export_key(
     ] = None,
     since: Since = None,
     until: Until = None,
-    run: Annotated[str | None, typer.Option(metavar="RUN", help="Only this run.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help=f"Write more than {UNASKED_MAX} files without asking.")] = False,
 ) -> None:
     """Write the recorded events of a key as trace files, one per run."""
@@ -57,10 +56,10 @@ def export_key(
 
     def agree(files: int) -> None:
         if files > UNASKED_MAX and not yes:
-            confirm(f"Write {files:,} files?", f"add --yes to write {files:,} files, or choose runs with --since, --until or --run")
+            confirm(f"Write {files:,} files?", f"add --yes to write {files:,} files, or choose runs with --since or --until")
 
     reader, span = HistoryReader(location), span_of(since, until)
-    written = export_traces(reader, key, output, subscription=subscription, span=span, run_id=run, agree=agree)
+    written = export_traces(reader, key, output, subscription=subscription, span=span, agree=agree)
     for one in written:
         print(f"{one.path}: run {one.run_id}, {one.events:,} events")
 

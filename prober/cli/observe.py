@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from prober.brokers.base import Broker
     from prober.cli.observe_report import StreamObservation
     from prober.config.sections import Observe, OwnSubscription
-    from prober.probes.observed import ObservedStream
+    from prober.probes.observe import ObservedStream
     from prober.runs.recorder import Recording
     from prober.runs.result import RunResult
     from prober.runs.runner import Run

@@ -20,7 +20,7 @@ from prober.core.verdict import Verdict
 from prober.evidence.explain import PUBSUB
 from prober.monitoring.comparison import OwnSubscriptionSnapshot
 from prober.ordering.measurement import OrderReport
-from prober.probes.observed import ObservedStream
+from prober.probes.observe import ObservedStream
 from prober.runs.result import RunResult
 from prober.sinks.top_keys import KeyTraffic
 from prober.slo.figures import seconds_as_text

@@ -90,3 +90,17 @@ async def serve(file: ConfigurationFile, environ: Mapping[str, str], version: st
             favour_the_loop()
             with reload_signal(service.reload if file.path else None):
                 await serve_until(stop, app, listening, announce=announce)
+
+
+def api(
+    config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The configuration of the probers whose store is shown.")
+    ] = None,
+) -> None:
+    """Serve only the API and the status page, from the status store alone, until Ctrl-C."""
+    from api.standalone import run_alone
+    from prober.config.following import ConfigurationFile
+
+    file = ConfigurationFile.read(config, os.environ)
+    announce = start_logs(file.config.telemetry)
+    asyncio.run(run_alone(file, os.environ, own_version(), announce))

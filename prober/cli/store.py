@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -117,7 +116,7 @@ def _state(database: Database) -> dict[str, Any]:
     from prober.sinks.status.migration import stored_revision
     from prober.sinks.status.revisions import refusal, scripts
 
-    is_missing = database.is_sqlite and not Path(database.engine.url.database or "").exists()
+    is_missing = database.is_missing
     store = None if is_missing else stored_revision(database)
     revisions = _revisions()
     after = 0 if store is None else revisions.index(store.revision) + 1 if store.revision in revisions else len(revisions)

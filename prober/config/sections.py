@@ -220,10 +220,6 @@ class Monitoring(Section):
     """Named subscriptions; at most 50."""
     discover: Annotated[tuple[OwnDiscovery, ...], Field(max_length=DISCOVERIES_MAX)] = ()
     """Discovered subscriptions; at most 50 with the named ones."""
-    discover_every: Annotated[Positive, at_least(EVERY_MIN, "since each look lists all subscriptions of a project")] = timedelta(
-        minutes=10
-    )
-    """Interval of discovery."""
     every: Annotated[Positive, at_least(EVERY_MIN, "since Cloud Monitoring has a point each minute")] = timedelta(seconds=60)
     """Interval of reads."""
     endpoint: Address = "monitoring.googleapis.com"

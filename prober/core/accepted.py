@@ -11,7 +11,6 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from prober.core.certainty import certain_count, is_one_order
-from prober.core.effort import RECENT, Effort
 from prober.core.explanation import Step
 from prober.core.facts import Delivery, Session, acked_earlier, hold_s, stands_before, surely_before
 from prober.core.findings import Kind
@@ -22,6 +21,7 @@ from prober.core.model import Problem
 from prober.core.opportunities import Opportunities
 from prober.core.report import moved
 from prober.core.search import Search
+from prober.core.search_view import RECENT, Effort
 from prober.core.state import State
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from prober.core.events import LONG_AGO
 from prober.core.facts import Delivery, Grace, Record, Session, lease_until
-from prober.core.flow import Flow
+from prober.core.flow import Flow, Spans, both, length, minus, reaches, union
 from prober.core.holds import Holds
 from prober.core.rules import Mode
-from prober.core.spans import Spans, both, length, minus, reaches, union
 
 if TYPE_CHECKING:
     from prober.core.subscription import Subscription

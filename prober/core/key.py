@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from prober.core import answers, baseline, integrity, report, usual
+from prober.core import answers, integrity, log, report, usual
 from prober.core.collector import CUT_OFF, FindingsCollector
 from prober.core.coverage import Coverage
 from prober.core.events import LONG_AGO, Delivered
@@ -95,7 +95,7 @@ class KeyChecker:
         if subscription.graces:
             subscription.showed(one)
         if self.adopts:
-            baseline.adopt(self, one)
+            log.adopt(self, one)
         lane = self.current_lane
         if lane is not None and usual.goes_on_with(self, lane, one):
             self._receive(lane, one)
@@ -307,7 +307,7 @@ class KeyChecker:
         elif came is not None and came.publication is publication:
             self.excuse(publication)  # it came without a place, by an attempt that is not on record
             return
-        elif publication.invoked_t <= self.baseline_t and not self.adopts and baseline.may_predate(self, publication):
+        elif publication.invoked_t <= self.baseline_t and not self.adopts and log.may_predate(self, publication):
             self.excuse(publication)
             return
         excluded = self.rules.excludes(publication.seq)

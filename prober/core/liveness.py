@@ -12,12 +12,11 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from prober.core import overdue
-from prober.core.baseline import may_predate
 from prober.core.clocks import KeyClock, Verdict, Wait
 from prober.core.events import LONG_AGO, LeaseModified
 from prober.core.facts import Delivery, deliveries_of, lease_until
 from prober.core.findings import Kind
-from prober.core.log import ACKED, REMOVED
+from prober.core.log import ACKED, REMOVED, may_predate
 from prober.core.overdue import HELD_ELSEWHERE, removed_after, removed_unseen
 from prober.core.publications import DUPLICATES_KEPT, Publication
 from prober.core.runs import Runs

@@ -16,9 +16,7 @@ from itertools import islice, takewhile
 from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from prober.core.assumptions import ASSUMPTION, UNPLACED, Cost, cost_of
-from prober.core.effort import Effort
-from prober.core.explanation import Explanation, Step, priority, reasoned
+from prober.core.explanation import ASSUMPTION, UNPLACED, Cost, Explanation, Step, cost_of, priority, reasoned
 from prober.core.facts import Delivery, Session, in_session, is_too_late, must_precede
 from prober.core.findings import Kind
 from prober.core.late import stands_below
@@ -26,7 +24,7 @@ from prober.core.log import PRIMARY, SHARED, Log
 from prober.core.model import Problem, Send
 from prober.core.publications import Publication
 from prober.core.rules import Mode
-from prober.core.search_view import SearchView
+from prober.core.search_view import Effort, SearchView
 from prober.core.situation import Situation, held_at, held_on
 from prober.core.subscription import Subscription
 

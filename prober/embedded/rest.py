@@ -7,20 +7,58 @@ names in the query and in the body may be those of JSON (`maxMessages`) or of th
 from __future__ import annotations
 
 import json
+import os
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from aiohttp import web
 from google.api_core.exceptions import from_grpc_status
 from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor
+from google.pubsub_v1.services.publisher.transports import rest_base as publisher
+from google.pubsub_v1.services.schema_service.transports import rest_base as schemas
+from google.pubsub_v1.services.subscriber.transports import rest_base as subscriber
 
 from prober.embedded import errors, protobuf
 from prober.embedded.calls import METHODS, Calls
-from prober.embedded.http_rules import HttpRule, find_rule
-from prober.embedded.listener import Listener
+
+_STOP_GRACE_S: Final = 0.2
+
+
+class Listener:
+    """Server of one application. A request whose client has disconnected is cancelled."""
+
+    def __init__(self, application: web.Application, *, auto_decompress: bool = True) -> None:
+        self._runner = web.AppRunner(
+            application,
+            access_log=None,
+            handler_cancellation=True,
+            shutdown_timeout=_STOP_GRACE_S,
+            auto_decompress=auto_decompress,
+        )
+
+    async def start(self, host: str, port: int) -> str:
+        """Listen; return the address. Port 0 takes a free port. Raises OSError if the port is in use."""
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, host, port).start()
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+            raise OSError(f"cannot listen on {join_address(host, port)}: {why}") from error
+        return join_address(*self._runner.addresses[0][:2])
+
+    async def stop(self) -> None:
+        """Stop listening; open requests get a short time to end."""
+        await self._runner.cleanup()
+
+
+def join_address(host: str, port: int) -> str:
+    """Return HOST:PORT, with an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
 
 BODY_BYTES_MAX: Final = 16 << 20  # above the service's own limit in base64, so that it is the service that refuses
 _GZIP_OR_ZLIB: Final = zlib.MAX_WBITS | 32
@@ -168,3 +206,61 @@ def _error(error: errors.ServiceError) -> web.Response:
     code = from_grpc_status(status.code, "").code  # type: ignore[no-untyped-call]
     document = json_format.MessageToDict(status) | {"code": code, "status": error.code}
     return web.json_response({"error": document}, status=code)
+
+
+# --- the public HTTP rules of Pub/Sub: method by verb and path, and the request fields in the path ----------------------------
+
+
+_TRANSPORTS: Final = (
+    publisher._BasePublisherRestTransport,
+    subscriber._BaseSubscriberRestTransport,
+    schemas._BaseSchemaServiceRestTransport,
+)
+_VARIABLE: Final = re.compile(r"\{([^=}]+)=([^}]+)\}")  # {topic.name=projects/*/topics/*}
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRule:
+    """One binding of google.api.HttpRule.
+
+    The rules come from the REST transports of google-cloud-pubsub, which are generated from the `google.api.http` annotations of
+    google.pubsub.v1. The message classes of that package carry no annotations.
+
+    body  request field in the body; "*": the whole request; "": no body.
+    """
+
+    method: str
+    verb: str
+    path: re.Pattern[str]
+    fields: tuple[str, ...]
+    body: str
+
+
+def find_rule(verb: str, path: str) -> tuple[HttpRule, Mapping[str, str]] | None:
+    """Return the rule for a verb and a decoded path, and the request fields in the path (`topic.name`, ...); None: no rule."""
+    for rule in HTTP_RULES:
+        found = rule.path.fullmatch(path) if rule.verb == verb else None
+        if found is not None:
+            return rule, dict(zip(rule.fields, found.groups(), strict=True))
+    return None
+
+
+def _rules() -> Iterator[HttpRule]:
+    for transport in _TRANSPORTS:
+        for name, method in vars(transport).items():
+            if hasattr(method, "_get_http_options"):  # StreamingPull has none
+                for option in method._get_http_options():
+                    path, fields = _template(option["uri"])
+                    yield HttpRule(name.removeprefix("_Base"), option["method"].upper(), path, fields, option.get("body", ""))
+
+
+def _template(uri: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
+    """Return a path template as a pattern with one group per field. `*` is one segment."""
+    literals, fields, values = (_VARIABLE.split(uri)[start::3] for start in range(3))
+    groups = [f"({re.escape(value).replace(re.escape('*'), '[^/]+')})" for value in values]
+    pattern = "".join(re.escape(literal) + group for literal, group in zip(literals, [*groups, ""], strict=True))
+    return re.compile(pattern), tuple(fields)
+
+
+HTTP_RULES: Final = tuple(sorted(_rules(), key=lambda rule: ":" not in rule.path.pattern))
+"""Rules with a custom verb such as `:publish` first: a segment of the other rules may contain a colon too."""

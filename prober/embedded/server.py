@@ -36,13 +36,11 @@ from prober.clock import wall_s
 from prober.embedded.calls import Calls
 from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.faults import Armed, Fault, FaultError, Faults, parse_fault
-from prober.embedded.faulty_behaviour import FaultyBehaviour
-from prober.embedded.listener import Listener, join_address
 from prober.embedded.pump import Pump
-from prober.embedded.rest import RestEndpoint
+from prober.embedded.rest import Listener, RestEndpoint, join_address
 from prober.embedded.servicer import Servicer
 from prober.embedded.signing import Signer
-from prober.embedded.state import State
+from prober.embedded.state import FaultyBehaviour, State
 
 LOOPBACK: Final = "127.0.0.1"
 _ITEMS_DEFAULT: Final = 100

@@ -22,10 +22,13 @@ from typing import Final
 
 from prober.embedded import answers, delivery, errors, resources
 from prober.embedded.behaviour import Behaviour
+from prober.embedded.delivery_faults import DeliveryFaults
 from prober.embedded.engine import Engine, Timed
+from prober.embedded.faults import Faults
 from prober.embedded.key_queues import Client, ConfirmedAck, EarlyLook, KeyQueue, LateAnswer, PullCall, QueueEntry, Stream
 from prober.embedded.messages import Confirm, Effect, EndStream, ForwardedToDeadLetter, Message, PublishDraft, check_drafts, rfc3339
 from prober.embedded.registry import DETACHED_MESSAGE, UNSUPPORTED_MESSAGE, Registry, TopicState
+from prober.embedded.storage_faults import StorageFaults
 from prober.embedded.subscription_queue import SubscriptionQueue
 
 PULL_WAIT_S: Final = 20.0  # how long a pull waits for a message; clients ask again
@@ -337,3 +340,11 @@ def _dead_letter(queue: SubscriptionQueue, entry: QueueEntry) -> PublishDraft:
         f"{_DEAD_LETTER_PREFIX}TopicPublishTime": rfc3339(entry.message.publish_time),
     }
     return PublishDraft(entry.message.data, attributes, entry.message.ordering_key)
+
+
+class FaultyBehaviour(StorageFaults, DeliveryFaults):
+    """Service with faults; correct while no fault is armed."""
+
+    def __init__(self, faults: Faults) -> None:
+        StorageFaults.__init__(self, faults)
+        DeliveryFaults.__init__(self, faults)

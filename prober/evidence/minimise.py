@@ -39,9 +39,8 @@ from prober.core.findings import Finding, Kind, Status
 from prober.core.kinds import KINDS, Guarantee
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
-from prober.evidence.identity import Identity, grounds_of, identity_of
 from prober.evidence.naming import NamedMessage, named_in
-from prober.evidence.surroundings import redelivery_of, streams_beside
+from prober.evidence.surroundings import Identity, grounds_of, identity_of, redelivery_of, streams_beside
 
 RUNS_MAX: Final = 2_000
 WORK_MAX: Final = 200_000

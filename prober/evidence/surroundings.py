@@ -9,13 +9,14 @@ which nack, lease or end of a stream caused it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from prober.core.events import Closed, Delivered, Event, Opened
-from prober.core.findings import Finding
+from prober.core.findings import EPOCHS, Fact, Finding
 
 SHOWN_MAX: Final = 8
 """Deliveries of a redelivery that are shown; of a longer one its first."""
@@ -87,3 +88,26 @@ def _begins(deliveries: Sequence[tuple[int, Delivered]]) -> int | None:
     order: dict[str, int] = {}
     places = [order.setdefault(event.message_id, len(order)) for _, event in deliveries]
     return next((index for index in range(len(places) - 1, 0, -1) if places[index] <= places[index - 1]), None)
+
+
+# --- when two findings, made from different parts of a history, are the same one ----------------------------------------------
+
+
+Identity: TypeAlias = tuple[str, str, str, str, str, frozenset[tuple[str, Fact]]]
+
+_OF_EPOCH: Final = re.compile(r" of epoch [^ ,:]+")
+
+
+def identity_of(finding: Finding) -> Identity:
+    """What makes two findings the same one, wherever their events stand: no times, no positions."""
+    lasting = frozenset(
+        (name, fact)
+        for name, fact in finding.facts.items()
+        if not isinstance(fact, float) and "position" not in name and name != EPOCHS
+    )
+    return (finding.kind, finding.status, finding.subscription, finding.key, finding.doubt, lasting)
+
+
+def grounds_of(finding: Finding) -> frozenset[str]:
+    """Its reasons: every event that one cites stays. Not compared is for how long something was in the way, nor the names of epochs."""
+    return frozenset(_OF_EPOCH.sub("", one.partition(":")[0] if one.startswith("not delayed ") else one) for one in finding.reasons)

@@ -5,10 +5,12 @@ Four requests a project and look, one for each metric, whatever the number of su
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import grpc
 from google.api_core.exceptions import Forbidden, GoogleAPIError, NotFound, ServerError, Unauthorized
@@ -132,3 +134,44 @@ def _reading(subscription: str, found: Mapping[str, Mapping[str, Sequence[Point]
 
 def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:LINE_LENGTH_MAX]
+
+
+# --- which subscriptions of a project a rule chooses, by name and labels. Pure ------------------------------------------------
+
+
+PREFIX_PARTS: Final = 3
+"""Of `projects/PROJECT/subscriptions/NAME`, the parts before the name."""
+
+
+class Chosen(NamedTuple):
+    """The full names that are chosen, and how many other matches exceed the limit."""
+
+    names: tuple[str, ...]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a subscription must match: the whole name after `subscriptions/` (None: any), and labels with their values."""
+
+    matching: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def choose(self, found: Mapping[str, Mapping[str, str]], known: Collection[str], room: int) -> Chosen:
+        """At most `room` of the subscriptions that match, given all with their labels.
+
+        Those `known` come first, then the order is by name.
+        """
+        matching = [name for name, labels in found.items() if self._matches(name, labels)]
+        matching.sort(key=lambda name: (name not in known, name))
+        names = tuple(matching[: max(0, room)])
+        return Chosen(names, len(matching) - len(names))
+
+    def _matches(self, name: str, labels: Mapping[str, str]) -> bool:
+        short = name.split("/", PREFIX_PARTS)[PREFIX_PARTS]
+        is_named_so = self.matching is None or re.fullmatch(self.matching, short) is not None
+        return is_named_so and self.labels.items() <= labels.items()
+
+    def __str__(self) -> str:
+        labels = [f"{name}={value}" for name, value in self.labels.items()]
+        return " and ".join([*([self.matching] if self.matching is not None else []), *labels])

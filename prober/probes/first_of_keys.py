@@ -6,20 +6,28 @@ checker reports it.
 
 from __future__ import annotations
 
+import asyncio
+
 from prober.probes.context import Delivery, ProbeContext
+from prober.probes.experiment import Workload
 from prober.slo.indicators import Indicator
 
 
 class FirstOfKeys:
-    """Measures an indicator from the intended send time of the first message of each key to its first receipt."""
+    """Publishes bursts, and measures an indicator from the intended send time of the first message of each key to its first receipt."""
 
     def __init__(self, context: ProbeContext, indicator: Indicator) -> None:
         self._context, self._indicator = context, indicator
         self._due: dict[str, float] = {}
 
-    def due(self, key: str) -> None:
-        """Note that the first message of a key is to be sent now."""
-        self._due[key] = self._context.now()
+    async def bursts(self, key: str, workload: Workload, *, measured: bool = True) -> None:
+        """Publish the bursts of a key, with pauses of about the time to an acknowledgement."""
+        context = self._context
+        if measured:
+            self._due[key] = context.now()
+        for _ in range(workload.bursts):
+            await context.publish(key, workload.burst_messages, workload.sizes)
+            await asyncio.sleep(context.random.uniform(0.5, 1.5) * workload.ack_after_s)
 
     def received(self, delivery: Delivery) -> None:
         """Take a delivery; measure the latency if it is the first of its key."""

@@ -46,14 +46,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
     for _ in range(workload.subscribers):
         context.pull(decide, messages_max=_batch_max(workload))
-    await asyncio.gather(*(_bursts(context, f"pull-{number}", workload, firsts) for number in workload.numbers))
-
-
-async def _bursts(context: ProbeContext, key: str, workload: Workload, firsts: FirstOfKeys) -> None:
-    firsts.due(key)
-    for _ in range(workload.bursts):
-        await context.publish(key, workload.burst_messages, workload.sizes)
-        await asyncio.sleep(context.random.uniform(0.5, 1.5) * workload.ack_after_s)
+    await asyncio.gather(*(firsts.bursts(f"pull-{number}", workload) for number in workload.numbers))
 
 
 def traffic(workload: Workload) -> Traffic:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from prober.clock import wall_s
-from prober.comparison.stored import StoredComparisons
+from prober.comparison.comparison import StoredComparisons
 from prober.config.models import Config
 from prober.sinks.metrics import Component, Metrics, families
 from prober.sinks.status.database import StatusError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -17,14 +17,15 @@ from prober.brokers.push.endpoint import PushEndpoint
 from prober.clock import on_machine
 from prober.config.loading import load
 from prober.config.models import Config
+from prober.config.sections import HistorySettings
 from prober.runs.handover import CheckpointsInMemory
 from prober.runs.sink import RunSink
 from prober.simulation.observation import Observer, RunNote
 from prober.simulation.plan import WHOLE_HOUR_S, Disturbance, Plan, Trouble
 from prober.simulation.prober import SimulatedProber
-from prober.simulation.recording import recorded
 from prober.simulation.service import SimulatedService
 from prober.simulation.virtual_time import VirtualTime
+from prober.sinks.history.writer import HistorySink, HistoryWriter
 
 INSTANCE: Final = "simulated"
 BUSY_FOR_S: Final = 30.0
@@ -138,3 +139,36 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logging.disable(before)
+
+
+# --- the history of a simulation: the writer of the service, without its threads. The same seed writes the same files ---------
+
+
+FLUSH_EVERY_S: Final = 60.0
+
+
+@asynccontextmanager
+async def recorded(location: str | None, process: str) -> AsyncIterator[list[RunSink]]:
+    """Provide the sinks that write the history; none without a location.
+
+    `process` names the files.
+    """
+    if location is None:
+        yield []
+        return
+    writer = HistoryWriter(HistorySettings(location=location), process=process)
+    flushing = asyncio.create_task(_keep_flushing(writer), name="history")
+    try:
+        yield [HistorySink(writer)]
+    finally:
+        flushing.cancel()
+        writer.flush()
+        writer.end_segment()
+        writer.ship()
+        writer.close()
+
+
+async def _keep_flushing(writer: HistoryWriter) -> None:
+    while True:
+        await asyncio.sleep(FLUSH_EVERY_S)
+        writer.flush()

@@ -17,7 +17,7 @@ from urllib.parse import quote_plus
 
 import yaml
 
-from prober.alerting.files import groups_by_file, rule_files
+from prober.alerting.catalogue import groups_by_file, rule_files
 from prober.alerting.options import SCRAPE_JOB, Options
 from prober.alerting.rules import AlertingRule
 from prober.config.loading import load

@@ -9,7 +9,7 @@ import _jsonnet
 import pytest
 import yaml
 
-from prober.alerting.files import rule_files
+from prober.alerting.catalogue import rule_files
 from prober.alerting.options import Options
 from prober.config.loading import load
 from tests.commands import ROOT

@@ -18,7 +18,7 @@ from tests.architecture import tree
 HOMES = {
     "aiohttp": (
         "prober.drills",
-        "prober.embedded.listener",
+        "prober.embedded.rest",
         "prober.embedded.pump",
         "prober.embedded.rest",
         "prober.embedded.server",
@@ -28,13 +28,13 @@ HOMES = {
     "apscheduler": ("prober.schedule.scheduler",),
     "cronsim": ("prober.config.cron",),
     "cryptography": ("prober.brokers.push", "prober.embedded.signing"),
-    "datasketches": ("prober.probes.observed", "prober.sinks.top_keys"),
+    "datasketches": ("prober.probes.observe", "prober.sinks.top_keys"),
     "fastavro": ("prober.embedded.schema_types", "prober.exports"),
     "fastapi": ("api", "prober.brokers.push", "prober.serving"),
     "google": (
         "prober.brokers",
         "prober.embedded.calls",
-        "prober.embedded.http_rules",
+        "prober.embedded.rest",
         "prober.embedded.iam",
         "prober.embedded.protobuf",
         "prober.embedded.rest",
@@ -86,7 +86,7 @@ SPARK_MAY_IMPORT = (
     "prober.sinks.history.checking",
     "prober.sinks.history.decoding",
     "prober.sinks.history.schema",
-    "prober.sinks.history.sealing",
+    "prober.sinks.history.arrow",
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from prober.embedded.calls import METHODS
-from prober.embedded.http_rules import HTTP_RULES
+from prober.embedded.rest import HTTP_RULES
 from tests.compat.requests import Names, requests
 from tests.compat.services import STREAMING_PULL, TRANSPORTS, Outcome, Server, changes
 from tests.integration.embedded import Running

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from google.auth import identity_pool
 
-from api.access import OPEN_PATHS
+from api.middleware import OPEN_PATHS
 from tests.helm.chart import CASES, LINKS, Pod, Values, documents, environment, merged, of_kind, only, pod_templates, pods, rendered
 from tests.helm.test_refusals import FEDERATION, POSTGRESQL, at
 from tests.helm.validation import KUBERNETES, complaints

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from api.access import HEALTH_PATHS
+from api.middleware import HEALTH_PATHS
 from tests.helm.chart import CASES, NAMESPACE, containers, documents, of_kind, only, pod_templates, pods
 from tests.helm.policies import INTERNET, Peer, lets_in, lets_out
 

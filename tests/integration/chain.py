@@ -15,7 +15,7 @@ from urllib.request import Request, urlopen
 
 import yaml
 
-from prober.alerting.files import rule_files
+from prober.alerting.catalogue import rule_files
 from prober.alerting.options import SCRAPE_JOB, Options
 from prober.clock import wall_s
 from prober.config.loading import load

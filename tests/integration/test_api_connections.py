@@ -14,7 +14,7 @@ import pytest
 from fastapi import FastAPI, Response
 from pydantic import SecretStr
 
-from api import limits
+from api import middleware
 from api.app import create_app
 from prober.config.models import Api
 from prober.serving import server
@@ -113,7 +113,7 @@ async def sends_without_end(writer: StreamWriter) -> None:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server waits for nobody."""
     monkeypatch.setattr(server, "WAIT_MAX_S", SOON_S)
-    monkeypatch.setattr(limits, "BODY_WAIT_MAX_S", SOON_S)
+    monkeypatch.setattr(middleware, "BODY_WAIT_MAX_S", SOON_S)
 
 
 def test_everybody_is_answered_beside_400_idle_connections() -> None:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from api.app import create_app
-from api.current_status import FRESH_S
+from api.dependencies import FRESH_S
 from api.standalone import Alone
 from api.view import Archive
 from prober.clock import wall_s

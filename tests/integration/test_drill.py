@@ -23,7 +23,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from prober.alerting.files import rule_files
+from prober.alerting.catalogue import rule_files
 from prober.alerting.options import SCRAPE_JOB
 from prober.cli import main
 from prober.cli.program import app

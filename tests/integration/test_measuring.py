@@ -14,7 +14,7 @@ from prober.cli.check_runs import CheckRequest, run_checks
 from prober.config.loading import load
 from prober.core.findings import FAILING
 from prober.core.verdict import Verdict
-from prober.probes.push_ramp import RATES_PER_S
+from prober.probes.push import RATES_PER_S
 from prober.runs.result import RunResult
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator

@@ -13,9 +13,9 @@ from prober.embedded.behaviour import Admission
 from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.errors import ServiceError
 from prober.embedded.faults import Fault, Faults
-from prober.embedded.faulty_behaviour import FaultyBehaviour
 from prober.embedded.key_queues import KeyQueue, QueueEntry, Stream
 from prober.embedded.messages import Delivery, Message, PublishDraft
+from prober.embedded.state import FaultyBehaviour
 from tests.property.test_embedded_state import DEADLINE_S, PULLING, STREAMING, Run, play
 
 NEVER = (

@@ -19,16 +19,15 @@ from typing import Any, Final
 import pytest
 from pyspark.sql import SparkSession
 
-from api.burn_windows import counted_windows
 from prober.alerting import objectives as rules
-from prober.alerting.files import OBJECTIVES, rule_files
+from prober.alerting.catalogue import OBJECTIVES, rule_files
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import families
 from prober.sinks.status.database import Database
 from prober.sinks.status.overview import Overview
 from prober.sinks.status.prober_records import ProberRecord
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.slices import Series, Slices, definition_of, length_for
+from prober.sinks.status.slices import Series, Slices, counted_windows, definition_of, length_for
 from prober.sinks.status.store import StatusStore
 from prober.slo.budgets import RULE_SAMPLE_S, STEP_S
 from prober.slo.indicators import Indicator

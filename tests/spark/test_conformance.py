@@ -25,7 +25,7 @@ from prometheus_client.samples import Sample
 from pyspark.sql import SparkSession
 
 from prober.alerting import objectives as rules
-from prober.alerting.files import OBJECTIVES, rule_files
+from prober.alerting.catalogue import OBJECTIVES, rule_files
 from prober.config.loading import load
 from prober.runs.classification import Classifier, Observation
 from prober.runs.probe_instance import InstanceKey, ProbeInstance

@@ -15,11 +15,11 @@ from prober.core.rules import Rules
 from prober.sinks.history.schema import MESSAGES, RUNS
 from prober.slo.hot_keys import HotKeyClass, is_large
 from spark_jobs import hot_keys
-from spark_jobs.frames import collected
 from spark_jobs.history import History, runs_of
 from spark_jobs.hot_keys import ADVICE, ADVICE_OBSERVED, Heat, heat_of
 from spark_jobs.key_loads import candidates, key_loads, large_keys, lives, outstanding, place_hash, places_of, sketched
 from spark_jobs.key_minutes import key_evidence, minute_points
+from spark_jobs.tables import collected
 from spark_jobs.work import DAY_US, Exit, Reports, Settings, Work
 from tests.spark.taped import DAY, MIDNIGHT, TOPIC, S, Taped, frame, write
 

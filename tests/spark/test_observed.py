@@ -41,9 +41,9 @@ from prober.runs.handover import CheckpointsInMemory
 from prober.simulation.network import Network
 from prober.simulation.network_conditions import CALM
 from prober.simulation.prober import SimulatedProber
-from prober.simulation.recording import recorded
 from prober.simulation.service import SimulatedService
 from prober.simulation.virtual_time import STARTED_AT, VirtualTime
+from prober.simulation.world import recorded
 from prober.slo.hot_keys import HotKeyClass
 from spark_jobs import hot_keys, slo_burn
 from spark_jobs.history import History

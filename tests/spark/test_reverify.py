@@ -30,9 +30,9 @@ from prober.reports.values import ReverifiedTarget
 from prober.sinks.history.schema import EVENTS, RUNS
 from prober.traces.trace import read_trace
 from spark_jobs import reverify
-from spark_jobs.frames import collected, held
 from spark_jobs.history import History, runs_of
 from spark_jobs.reverify import of_day, verified
+from spark_jobs.tables import collected, held
 from spark_jobs.verification import CLOCKS
 from spark_jobs.work import DAY_US, Exit, Reports, Work
 from tests.commands import VECTORS

@@ -22,7 +22,6 @@ from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, DEFAULTS, HOUR_S, SliCounts
 from spark_jobs import nightly, slo_burn
 from spark_jobs.history import History
-from spark_jobs.slo_counts import BY_MESSAGE
 from spark_jobs.work import Reports, Settings, Work
 from tests.spark.direct import Row, counted, rows_of
 from tests.spark.simulated import LATE, QUIET, TARGET
@@ -210,7 +209,8 @@ def test_a_night_that_is_repeated_says_the_same_and_picks_up_what_came_late(
 
 
 def test_burn_rates_of_a_period_count_what_came_late(spark: SparkSession, tmp_path: Path) -> None:
-    about = {one.indicator: one.name for one in DEFAULTS if one.indicator in BY_MESSAGE}
+    by_message = {Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY}
+    about = {one.indicator: one.name for one in DEFAULTS if one.indicator in by_message}
     objectives = tuple(one for one in DEFAULTS if one.indicator in about)
     simulate(LATE, str(tmp_path / "history"))
     history, reports = History(spark, str(tmp_path / "history")), Reports(spark, str(tmp_path / "reports"))

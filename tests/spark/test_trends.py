@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_jobs.trends import longest_run, slope_of, trend_of, zipf_exponent
+from spark_jobs.key_minutes import longest_run, slope_of, trend_of, zipf_exponent
 
 
 def test_a_straight_line_rises_by_its_slope() -> None:

@@ -8,9 +8,11 @@ subscription and key.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
+from struct import Struct
 from typing import Any, Final
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +20,6 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from prober.sinks.history.schema import EVENTS, VERSION, VERSION_KEY, Table, Type
-from prober.sinks.history.sealing import sealed
 
 ROW_GROUP_ROWS: Final = 32_768
 FORMAT: Final = ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True))
@@ -114,3 +115,57 @@ def version_in(metadata: Mapping[bytes, bytes] | None) -> Mapping[bytes, bytes]:
     described = json.loads(own.get(b"org.apache.spark.sql.parquet.row.metadata", b"{}"))
     versions = [field.get("metadata", {}).get(VERSION_KEY) for field in described.get("fields", [])]
     return {VERSION_KEY.encode(): str(version).encode() for version in versions if version is not None}
+
+
+# --- the seal of a file of the history: a checksum of every other byte in it --------------------------------------------------
+
+
+_MAGIC: Final = b"OKP-SEAL"
+_SEAL: Final = Struct("<8sI")
+_END: Final = Struct("<I4s")
+"""The end of a Parquet file: length of the footer, and Parquet's own mark."""
+_AT_ONCE: Final = 1 << 20
+
+
+def sealed(content: pa.Buffer) -> pa.Buffer:
+    """The bytes of a Parquet file with its seal.
+
+    Parquet's own checksums cover the data of pages. They cover neither the headers of pages nor the footer, where one other byte gives a
+    column another name or another encoding; the events that are read then show false violations. The seal stands right before the footer.
+    Readers of Parquet find everything by its offset, so they do not notice it. Files of older probers, and those that other programs wrote,
+    have none.
+    """
+    data = memoryview(content)
+    at = len(data) - _END.size - _END.unpack(data[-_END.size :])[0]
+    return pa.py_buffer(b"".join([data[:at], _SEAL.pack(_MAGIC, crc32(data)), data[at:]]))
+
+
+def is_damaged(file: pa.NativeFile) -> bool:
+    """Whether a file has a seal, and other bytes than those that were sealed. Reads all of it. Raises OSError."""
+    size = file.size()
+    at = size - _END.size - _SEAL.size
+    if at < 0:
+        return False
+    file.seek(size - _END.size)
+    at -= _END.unpack(file.read(_END.size))[0]
+    if at < 0:
+        return False
+    file.seek(at)
+    seal = file.read(_SEAL.size)
+    return bool(seal.startswith(_MAGIC)) and seal != _SEAL.pack(_MAGIC, _checksum(file, at, size))
+
+
+def _checksum(file: pa.NativeFile, at: int, size: int) -> int:
+    """The checksum of everything but the seal, which stands at that place."""
+    checksum = 0
+    for since, until in ((0, at), (at + _SEAL.size, size)):
+        file.seek(since)
+        for data in _pieces(file, until - since):
+            checksum = crc32(data, checksum)
+    return checksum
+
+
+def _pieces(file: pa.NativeFile, length: int) -> Iterator[bytes]:
+    while length and (data := file.read(min(length, _AT_ONCE))):
+        length -= len(data)
+        yield data

@@ -34,7 +34,6 @@ def export_traces(
     *,
     subscription: str | None = None,
     span: TimeSpan = ALWAYS,
-    run_id: str | None = None,
     agree: Callable[[int], None] = lambda _files: None,
 ) -> list[Exported]:
     """Writes what concerns the key on one subscription in that time: one file per run, since each run has its own rules and clock.
@@ -46,9 +45,9 @@ def export_traces(
 
     Raises `HistoryError` if there is nothing, or if a run has several subscriptions and none is named.
     """
-    runs = _runs_about(reader, key, subscription, span, run_id)
+    runs = _runs_about(reader, key, subscription, span)
     if not runs:
-        raise HistoryError(f"{reader.location}: no run with events of key {key!r}{_where(subscription, span, run_id)}")
+        raise HistoryError(f"{reader.location}: no run with events of key {key!r}{_where(subscription, span)}")
     agree(len(runs))
     target = Path(output)
     return [
@@ -57,22 +56,15 @@ def export_traces(
     ]
 
 
-def _runs_about(
-    reader: HistoryReader, key: str, subscription: str | None, span: TimeSpan, run_id: str | None
-) -> Mapping[str, StoredRun]:
-    """The runs that have the subscription, and events of the key in that time. `run_id`: only this one."""
-    touched = reader.run_ids(key=key, subscription=subscription, span=span)
-    runs = reader.runs_named([one for one in touched if run_id in (None, one)], span)
+def _runs_about(reader: HistoryReader, key: str, subscription: str | None, span: TimeSpan) -> Mapping[str, StoredRun]:
+    """The runs that have the subscription, and events of the key in that time."""
+    runs = reader.runs_named(reader.run_ids(key=key, subscription=subscription, span=span), span)
     return {one: run for one, run in runs.items() if subscription is None or subscription in run.rules}
 
 
-def _where(subscription: str | None, span: TimeSpan, run_id: str | None) -> str:
-    said = [
-        f"on {subscription}" if subscription else "",
-        "in that time" if span != ALWAYS else "",
-        f"in run {run_id}" if run_id else "",
-    ]
-    return "".join(f" {words}" for words in said if words)
+def _where(subscription: str | None, span: TimeSpan) -> str:
+    where = f" on {subscription}" if subscription else ""
+    return where + (" in that time" if span != ALWAYS else "")
 
 
 def _beside(target: Path, run_id: str) -> Path:

@@ -26,12 +26,11 @@ from prober.core.findings import Kind, Status
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
-from prober.sinks.history.arrow import FORMAT, schema_of, version_in
+from prober.sinks.history.arrow import FORMAT, is_damaged, schema_of, version_in
 from prober.sinks.history.checking import RunRecord
 from prober.sinks.history.decoding import EVENT_COLUMNS, events_of
 from prober.sinks.history.encoding import RunContext
 from prober.sinks.history.schema import EVENTS, RUNS, Table, check_version, decode_rules
-from prober.sinks.history.sealing import is_damaged
 from prober.sinks.history.spool import bytes_below
 from prober.sinks.history.store import SPOOL_FOLDER, HistoryError, HistoryStore, end_of
 from prober.slo.indicators import Indicator

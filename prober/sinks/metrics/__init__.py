@@ -2,8 +2,7 @@
 
 from prober.sinks.metrics.health import DrillMetrics, ProberHealth
 from prober.sinks.metrics.label_values import CheckResult, Component, Job, Outstanding, SkipReason
-from prober.sinks.metrics.service import Metrics, Scrapes
-from prober.sinks.metrics.snapshots import BacklogSource
+from prober.sinks.metrics.service import BacklogSource, Metrics, Scrapes
 from prober.sinks.metrics.store import Exemplar, Series, exemplar_of
 from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from math import inf
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -89,6 +90,11 @@ class Database:
 
     def __str__(self) -> str:
         return self._url.render_as_string(hide_password=True)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether it is an SQLite file that does not exist: a question would make it."""
+        return self.is_sqlite and not Path(self._url.database or "").exists()
 
     @contextmanager
     def reading(self, *, checked: bool = True) -> Iterator[Connection]:

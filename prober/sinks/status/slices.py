@@ -9,13 +9,13 @@ minute of the publish availability also serve the monthly uptime.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from prober.sinks.status.prober_records import Slice
-from prober.slo.budgets import MeasuredHours
+from prober.slo.budgets import MeasuredHours, SloSnapshot, exhaustion_s
 from prober.slo.objectives import DAY_S, HOUR_S, Objective, SliCounts
 from prober.slo.uptime import COUNTED
 
@@ -153,3 +153,26 @@ def window_begin(window_s: float, now: float) -> float:
 def definition_of(objective: Objective) -> str:
     """What an objective counts, as text: when this changes, old counts mean something else."""
     return str(objective.indicator) if objective.threshold_s is None else f"{objective.indicator} {objective.threshold_s!r} s"
+
+
+# --- how fast the budget of an objective was spent lately, for the pages and for programs alike -------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CountedWindow:
+    """The counts of an objective on a target in the last `window_s` seconds; None where nothing was decided."""
+
+    window_s: float
+    total: SliCounts
+    burn_rate: float | None
+    exhausted_in_s: float | None
+
+
+def counted_windows(slo: SloSnapshot, counted: Mapping[float, Mapping[Series, SliCounts]]) -> Iterator[CountedWindow]:
+    """The windows of an objective on a target, by what was `counted` in each of them."""
+    objective = slo.objective
+    series = Series(slo.target, objective.name, definition_of(objective))
+    for window_s, counts in counted.items():
+        total = counts.get(series, SliCounts())
+        rate = objective.burn_rate(total)
+        yield CountedWindow(window_s, total, rate, exhaustion_s(objective, slo.budget_left, rate))

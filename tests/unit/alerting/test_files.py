@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from prober.alerting import findings, objectives
-from prober.alerting.files import groups_by_file, rule_files
+from prober.alerting.catalogue import groups_by_file, rule_files
 from prober.alerting.objectives import sli_queries
 from prober.alerting.options import Options
 from prober.alerting.promql import aggregate, percent, prom_duration, prom_number, selector, series

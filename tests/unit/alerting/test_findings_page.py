@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prober.alerting.findings import alerts_of
-from prober.alerting.findings_page import with_tables
+from prober.alerting.findings import alerts_of, with_tables
 from prober.core.findings import FAILING, Kind
 from prober.core.kinds import KINDS
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, cast
 import pytest
 from fastapi import FastAPI
 
-from api import current_status, recent
+from api import dependencies, recent
 from api.app import create_app
 from api.view import Archive, View
 from prober.clock import monotonic_s
@@ -34,7 +34,7 @@ def standing(asked: Asked) -> Iterator[FastAPI]:
     made.view.lent, made.archive.lent = asked, asked.archive
     passed_s = HOUR_S * next(_HOURS)
     with pytest.MonkeyPatch.context() as patch:
-        for remembers in (current_status, recent):
+        for remembers in (dependencies, recent):
             patch.setattr(remembers, "monotonic_s", lambda: monotonic_s() + passed_s)
         yield made.app
 

@@ -7,7 +7,7 @@ import asyncio
 import httpx
 import pytest
 
-from api import arrivals
+from api import dependencies
 from api.app import create_app
 from prober.clock import wall_s
 from prober.core.verdict import Verdict
@@ -53,7 +53,7 @@ def asked_meanwhile(asked: StubView, paths: tuple[str, ...], maker: StubView) ->
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrivals, "ASKED_EVERY_S", 0.01)
+    monkeypatch.setattr(dependencies, "ASKED_EVERY_S", 0.01)
 
 
 def test_what_is_asked_of_it_waits_until_it_is_written() -> None:
@@ -84,7 +84,7 @@ def test_what_a_silent_prober_announced_is_not_waited_for() -> None:
 
 @pytest.mark.parametrize("path", ["/api/v1/runs/run-1", "/runs/run-1"])
 def test_what_does_not_come_in_time_is_not_called_absent(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    monkeypatch.setattr(arrivals, "ARRIVAL_MAX_S", 0.05)
+    monkeypatch.setattr(dependencies, "ARRIVAL_MAX_S", 0.05)
     maker = ended()
     announce(maker, at=maker.now)
     unwritten(ask(replica_of(maker), path))

@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from api.app import COMPRESSED_BYTES_MIN, create_app
-from api.limits import BODY_BYTES_MAX, BODY_WAIT_MAX_S, TARGET_BYTES_MAX
+from api.middleware import BODY_BYTES_MAX, BODY_WAIT_MAX_S, TARGET_BYTES_MAX
 from prober.config.models import Api, Reads
 from prober.runs.probe_instance import ProbeInstance
 from prober.serving.server import CONNECTIONS_MAX, READ_MIN_BYTES, WAIT_MAX_S

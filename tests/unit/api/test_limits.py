@@ -9,9 +9,9 @@ import pytest
 from pydantic import SecretStr
 from starlette.types import Message
 
-from api import limits
+from api import middleware
 from api.app import create_app
-from api.limits import BODY_BYTES_MAX
+from api.middleware import BODY_BYTES_MAX
 from prober.config.models import Api
 from tests.unit.api.asking import EUROPE, StubView, ask, client_of, view
 
@@ -68,7 +68,7 @@ def test_an_address_that_is_too_long(path: str) -> None:
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "BODY_WAIT_MAX_S", 0.0)
+    monkeypatch.setattr(middleware, "BODY_WAIT_MAX_S", 0.0)
     asked = guarded()
 
     async def asking() -> list[Message]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from api.live_steps import SUBSCRIBERS_MAX, FoundAt, ShownStep, keys_of, lanes_of, shown_steps, silence_s
+from api.routes.live import SUBSCRIBERS_MAX, FoundAt, ShownStep, keys_of, lanes_of, shown_steps, silence_s
 from prober.core.events import Opened, PublishInvoked
 from prober.runs.classification import Observation
 from prober.sinks.live.feed import LiveFeed, WatchedRun

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.soak.clock import SteppedClock
 from benchmarks.soak.samples import READ, Labels, Occupied, Sample
 from benchmarks.soak.setting import configured, configured_for_load
-from benchmarks.soak.troubles import AFTER_S, Spell, Timetable, Trouble
+from benchmarks.soak.troubles import AFTER_S, Spell, SteppedClock, Timetable, Trouble
 from benchmarks.soak.violations import Soak
 from prober.config.loading import load
 from prober.embedded.catalogue import CATALOGUE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from google.cloud.pubsub_v1.publisher.exceptions import PublishToPausedOrderingKeyException  # type: ignore[import-untyped]
 
-from prober.brokers.key_stops import KeyStops
+from prober.brokers.library import KeyStops
 
 ANSWERS: dict[str, Exception | None] = {
     "ok": None,

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from prober.clock import wall_s
-from prober.comparison.comparison import Comparison
+from prober.comparison.comparison import Comparison, StoredComparisons, compare_stored
 from prober.comparison.pairs import common_to, targets_of
-from prober.comparison.stored import StoredComparisons, compare_stored
 from prober.config.loading import load
 from prober.config.models import Config
 from prober.runs.probe_instance import ProbeInstance

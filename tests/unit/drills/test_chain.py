@@ -15,7 +15,7 @@ import pytest
 import yaml
 from aiohttp import web
 
-from prober.alerting.files import rule_files
+from prober.alerting.catalogue import rule_files
 from prober.config.loading import load
 from prober.core.verdict import Verdict
 from prober.drills.chain import (

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Sequence
 from prober.embedded import resources
 from prober.embedded.behaviour import Behaviour
 from prober.embedded.faults import Faults, parse_fault
-from prober.embedded.faulty_behaviour import FaultyBehaviour
 from prober.embedded.messages import (
     AnswerPull,
     CancelPush,
@@ -31,7 +30,7 @@ from prober.embedded.messages import (
     Push,
     Send,
 )
-from prober.embedded.state import State, StreamAnswers, StreamRequest
+from prober.embedded.state import FaultyBehaviour, State, StreamAnswers, StreamRequest
 
 TOPIC = "projects/p/topics/top"
 SUBSCRIPTION = "projects/p/subscriptions/sub"

@@ -6,8 +6,8 @@ import pytest
 
 from prober.embedded import errors, resources
 from prober.embedded.faults import Faults, parse_fault
-from prober.embedded.faulty_behaviour import FaultyBehaviour
 from prober.embedded.messages import PublishDraft
+from prober.embedded.state import FaultyBehaviour
 from tests.unit.embedded.notation import SUBSCRIPTION, TOPIC, faulty, name_of, ordered
 
 

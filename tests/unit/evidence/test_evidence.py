@@ -19,8 +19,8 @@ from prober.core.rules import Mode, Rules
 from prober.core.verdict import Verdict
 from prober.evidence.diagram.text import diagram_as_text
 from prober.evidence.evidence import EXCERPT_EVENTS_MAX, collect, proof_of
-from prober.evidence.identity import identity_of
 from prober.evidence.minimise import is_proven_by
+from prober.evidence.surroundings import identity_of
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory
 from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of

@@ -12,8 +12,8 @@ from prober.core.events import AckConfirmed, Acked, Closed, Delivered, Event, Le
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
-from prober.evidence.identity import grounds_of, identity_of
 from prober.evidence.minimise import EVIDENCE_MAX, Minimal, Numbered, findings_in, minimise
+from prober.evidence.surroundings import grounds_of, identity_of
 from prober.traces.trace import read_trace
 from tests.notation import history
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from prober.monitoring.discovery import Rule
+from prober.monitoring.cloud import Rule
 
 FOUND = {
     "projects/shop/subscriptions/orders-eu": {"team": "orders", "tier": "1"},

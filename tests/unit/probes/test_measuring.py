@@ -6,10 +6,9 @@ import random
 
 import pytest
 
-from prober.probes.control_group import IN_TIME_S, Burst, Pairs
+from prober.probes.control_group import IN_TIME_S, Answer, Burst, Pairs, RequestPairs
 from prober.probes.hot_key import RampStep, figures_of
 from prober.probes.isolation import Receipt, delays_s
-from prober.probes.paired_publishing import Answer, RequestPairs
 from prober.slo.figures import Figure
 
 

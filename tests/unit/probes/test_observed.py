@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prober.probes.observed import Ages, ObservedStream
+from prober.probes.observe import Ages, ObservedStream
 
 
 def test_quantiles_of_ages_are_ages_of_messages() -> None:

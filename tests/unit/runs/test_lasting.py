@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from prober.probes.resources import OURS
-from prober.runs.sweeping import CleanupBounds, Kept, reason_to_keep, sweep
+from prober.runs.lifetimes import CleanupBounds, Kept, reason_to_keep, sweep
 from tests.unit.runs.test_resources import DAY_S, NOW, Service, name_of
 
 

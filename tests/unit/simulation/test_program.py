@@ -6,7 +6,7 @@ import ast
 import sys
 from subprocess import run
 
-from prober.simulation import program as programs
+from prober.simulation import results as programs
 
 
 def test_it_is_all_that_takes_part_and_nothing_else() -> None:
@@ -18,7 +18,7 @@ def test_it_is_all_that_takes_part_and_nothing_else() -> None:
 
 
 def test_it_is_the_same_in_another_process() -> None:
-    said = run([sys.executable, "-c", "from prober.simulation.program import *; print(program())"], capture_output=True, text=True)
+    said = run([sys.executable, "-c", "from prober.simulation.results import *; print(program())"], capture_output=True, text=True)
     assert said.stdout.strip() == programs.program()
 
 

@@ -13,8 +13,8 @@ from xml.etree.ElementTree import Element, fromstring
 import pytest
 from pydantic import SecretStr
 
-from api.incident_feed import TEXT_LENGTH_MAX, incident_feed, updated_at
 from api.query_parameters import IncidentParameters
+from api.routes.incidents import TEXT_LENGTH_MAX, incident_feed, updated_at
 from prober.config.models import Api, Reads
 from prober.runs.probe_instance import InstanceKey
 from prober.sinks.live.incidents import Acknowledgement

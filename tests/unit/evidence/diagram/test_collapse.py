@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from prober.core.events import Delivered, Event, Published, PublishInvoked
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Rules
-from prober.evidence.diagram.collapse import collapsed
 from prober.evidence.diagram.rows import Arrow, Diagram, diagram_of
+from prober.evidence.diagram.text import collapsed
 
 
 def diagram(events: Sequence[Event], *witnesses: int) -> Diagram:

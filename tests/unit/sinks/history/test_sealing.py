@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from prober.core.verdict import Verdict
+from prober.sinks.history.arrow import is_damaged, sealed
 from prober.sinks.history.reader import HistoryReader
 from prober.sinks.history.reverify import HistorySelection, reverify
-from prober.sinks.history.sealing import is_damaged, sealed
 from prober.sinks.history.store import HistoryError
 from tests.notation import history
 from tests.unit.sinks.history.recording import Recorder

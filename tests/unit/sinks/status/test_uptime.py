@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from prober.sinks.status.database import Database
+from prober.sinks.status.over_time import monthly_uptime
 from prober.sinks.status.prober_records import ProberRecord, Slice
 from prober.sinks.status.store import StatusStore
-from prober.sinks.status.uptime import monthly_uptime
 from prober.slo.objectives import DAY_S, MINUTE_S, SliCounts
 from prober.slo.uptime import MonthlyUptime
 from tests.unit.sinks.status.examples import RETENTION, START

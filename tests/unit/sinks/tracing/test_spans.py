@@ -343,7 +343,7 @@ from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.sinks.metrics import Metrics
 from prober.sinks.otlp.exporters import resource_of
-from prober.sinks.tracing.sink import tracing_sink
+from prober.sinks.tracing.spans import tracing_sink
 sink = tracing_sink(resource_of("here", "1"), Metrics().health)
 sink.trace(RunResult("r", "p", "t", "wire", Verdict.FAIL, "", 0.0, 1.0), [])
 sink.close()
