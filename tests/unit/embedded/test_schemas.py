@@ -42,6 +42,7 @@ def test_the_number_of_revisions_is_limited() -> None:
 
 def test_a_message_names_the_latest_revision_that_it_matches() -> None:
     schemas, revisions = committed("a", "a", "b")
+    assert {len(revision.id) for revision in revisions} == {8}
     stamped = schemas.stamped(SchemaSettings(NAME, "JSON"), [PublishDraft(b"a", {"x": "y"}, "k"), PublishDraft(b"b")])
     assert stamped[0] == PublishDraft(
         b"a",
