@@ -1,4 +1,4 @@
-"""The HTTP face of the service: status page, REST API, metrics and health, around a `View` of it."""
+"""The HTTP interface of the service: status page, REST API, metrics and health, based on a `View` of it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ DESCRIPTION: Final = (
 )
 
 COMPRESSED_BYTES_MIN: Final = 1024
-"""Shorter answers fit into one packet."""
+"""Minimum size of a compressed response: shorter ones fit into one packet."""
 COMPRESSION_LEVEL: Final = 5
-"""Of 9: levels above it take more time and save little."""
+"""Level from 1 to 9: higher levels take more time and save little."""
 
 
 def create_app(view: View, archive: Archive, settings: Api) -> FastAPI:
-    """The application. It keeps nothing itself; every answer is made of what the view and the archive say at that moment."""
+    """Return the application. It has no state of its own; every response is made from view and archive at that moment."""
     app = FastAPI(
         title="ordering-keys-prober",
         description=DESCRIPTION,

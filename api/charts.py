@@ -18,30 +18,30 @@ from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S, Objective, SliCounts
 
 BINS_MAX: Final = 240
-"""The points of a line, at most."""
+"""Maximum number of points of a line."""
 MISSED_INTERVALS: Final = 3
-"""Two points are joined unless so many runs are missing between them."""
+"""Number of missing runs between two points that interrupts a line."""
 BUDGET_BELOW_TOP: Final = 1.5
-"""The top of a chart of shares is at least so many budgets high."""
+"""Minimum height of a chart of shares, in error budgets."""
 EDGE: Final = 8.0
-"""A time that is written nearer to an edge, in percent, is written on its inner side."""
+"""Distance to an edge, in percent, below which the label of a time is on its inner side."""
 
 TITLES: Final = {
     Indicator.PUBLISH_LATENCY: "publish latency",
     Indicator.END_TO_END_LATENCY: "end-to-end latency",
     Indicator.OLDEST_UNACKED_MESSAGE_AGE: "oldest unacknowledged message",
 }
-"""The charts, in this order."""
+"""Titles of the charts, in their order."""
 LATENCIES: Final = (Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY)
-"""The latencies that also have histograms over time."""
+"""Latencies that also have histograms over time."""
 
 
 BUCKETS: Final = (*(f"to {duration(bound)}" for bound in HISTOGRAM_BOUNDS_S), f"above {duration(HISTOGRAM_BOUNDS_S[-1])}")
-"""The names of the buckets of a histogram."""
+"""Names of the buckets of a histogram."""
 
 
 class TimeRange(StrEnum):
-    """How far back charts reach."""
+    """Time range of charts."""
 
     HOUR = "1h"
     HOURS = "6h"
@@ -51,22 +51,22 @@ class TimeRange(StrEnum):
 
     @property
     def seconds(self) -> float:
-        """How long that is."""
+        """Length of the range."""
         return _RANGES[self][0]
 
     @property
     def slice_s(self) -> int:
-        """How much time counts are added up for."""
+        """Period over which counts are summed."""
         return _RANGES[self][1]
 
     @property
     def tick_s(self) -> float:
-        """How far the times are apart that are written below."""
+        """Distance of the labelled times."""
         return _RANGES[self][2]
 
     @property
     def cell_s(self) -> int:
-        """How much time a cell of the timeline is."""
+        """Length of a cell of the timeline."""
         return _RANGES[self][3]
 
 
@@ -81,7 +81,7 @@ _RANGES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A time on the axis: how far from the left in percent, how its text is set there, and the text, in UTC."""
+    """A time on the axis: distance from the left in percent, alignment of its text, and the text, in UTC."""
 
     at: float
     anchor: str
@@ -90,7 +90,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class ChartSpan:
-    """The time that charts show."""
+    """Period that charts show."""
 
     since: float
     now: float
@@ -98,17 +98,17 @@ class ChartSpan:
 
     @classmethod
     def until(cls, now: float, reach: TimeRange) -> ChartSpan:
-        """The range that ends now."""
+        """Return the range that ends now."""
         return cls(now - reach.seconds, now, reach)
 
     @property
     def bin_s(self) -> float:
-        """How much time is a point of a line."""
+        """Period of a point of a line."""
         return self.reach.seconds / BINS_MAX
 
     @property
     def ticks(self) -> tuple[Tick, ...]:
-        """Full hours or days."""
+        """Times of the axis: full hours or days."""
         step = self.reach.tick_s
         return tuple(self._tick(number * step) for number in range(ceil(self.since / step), int(self.now // step) + 1))
 
@@ -120,7 +120,7 @@ class ChartSpan:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A series of a chart. `kind`: how it is drawn; `limit` is a threshold."""
+    """A series of a chart. `kind`: its style; `limit` is a threshold."""
 
     label: str
     kind: str
@@ -129,7 +129,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place on the horizontal axis with a label: a moment in seconds since 1970, or a place between the names of that axis."""
+    """A labelled position on the horizontal axis: a time in seconds since 1970, or a position between the names of that axis."""
 
     at: float
     label: str
@@ -137,11 +137,11 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class PlotData:
-    """The numbers of a chart, as `static/plots.js` reads them.
+    """Data of a chart, as `static/plots.js` reads them.
 
-    unit    of the values: `seconds` on a logarithmic axis, `share` or `count` on a linear one, whose top is at least `top`.
-    span    the ends of the horizontal axis; `names`: what its whole numbers are called, None: it is time.
-    gaps    from when to when nothing is known.
+    unit    unit of the values: `seconds` on a logarithmic axis, `share` or `count` on a linear one, whose top is at least `top`.
+    span    ends of the horizontal axis; `names`: names of its whole numbers, None: it is time.
+    gaps    periods without data.
     """
 
     unit: str
@@ -158,7 +158,7 @@ class PlotData:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A chart. `words`: the same for those who do not see it; `now`: the newest of it; `data` None: nothing is known."""
+    """A chart. `words`: its text for screen readers; `now`: newest value; `data` None: no data."""
 
     title: str
     words: str
@@ -167,21 +167,21 @@ class Plot:
 
 
 def thresholds(objectives: Iterable[Objective]) -> dict[Indicator, float | None]:
-    """The threshold of each indicator that has an objective, in seconds; None: its objective has none."""
+    """Return the threshold of each indicator with an objective, in seconds; None: the objective has no threshold."""
     return {objective.indicator: objective.threshold_s for objective in objectives}
 
 
 def duration_plots(
     bins: Sequence[BinOfRuns], interval_s: float, span: ChartSpan, objectives: Iterable[Objective]
 ) -> tuple[Plot, ...]:
-    """The charts of a probe instance from the runs of the span, the oldest first."""
+    """Return the charts of a probe instance from the runs of the span, the oldest first."""
     limits = thresholds(objectives)
     join_s = MISSED_INTERVALS * interval_s + max((one.longest_s for one in bins), default=0.0)
     return tuple(_duration_plot(indicator, bins, join_s, span, limits.get(indicator)) for indicator in TITLES)
 
 
 def share_plot(objective: Objective, counts: Mapping[float, SliCounts], span: ChartSpan) -> Plot:
-    """Which share of the counted things of an objective was bad on a target, from its slices by when they began."""
+    """Return the chart of an objective's share of bad events on a target, from its slices by start time."""
     length_s = span.reach.slice_s
     starts = [number * float(length_s) for number in range(int(span.since // length_s), ceil(span.now / length_s))]
     ratios = [counts[at].error_ratio if at in counts else None for at in starts]
@@ -207,7 +207,7 @@ def share_plot(objective: Objective, counts: Mapping[float, SliCounts], span: Ch
 
 
 def histogram_plot(indicator: Indicator, durations: Durations, limit_s: float | None) -> Plot:
-    """How the durations of a run are spread, with their percentiles and the threshold of the objective."""
+    """Return the histogram of a run's durations, with their percentiles and the threshold of the objective."""
     names = BUCKETS
     named = {"p50": durations.p50_s, "p99": durations.p99_s, "max": durations.max_s, "SLO": limit_s}
     marks = tuple(Mark(float(bisect_left(HISTOGRAM_BOUNDS_S, at)), name) for name, at in named.items() if at is not None)
@@ -228,12 +228,12 @@ def histogram_plot(indicator: Indicator, durations: Durations, limit_s: float | 
 
 
 def as_json(data: PlotData) -> str:
-    """The numbers of a chart as its element has them."""
+    """Return the data of a chart in the form for its HTML element."""
     return json.dumps(asdict(data))
 
 
 def filled(budget_left: float, width: int) -> str:
-    """How much of a bar of this width is spent: at least a sliver if anything is, all of it only if nothing is left."""
+    """Return the spent part of a bar of this width: not empty if any budget is spent, full only if none is left."""
     spent = (1.0 - budget_left) * width
     return f"{min(max(spent, 2.0), width if budget_left <= 0.0 else width - 2.0):.4g}"
 
@@ -267,7 +267,7 @@ def _duration_plot(indicator: Indicator, bins: Sequence[BinOfRuns], join_s: floa
 def _points(
     indicator: Indicator, bins: Sequence[BinOfRuns], join_s: float, span: ChartSpan
 ) -> Iterator[tuple[float, WorstDurations | None]]:
-    """The points of a line from edge to edge, which None breaks: where a bin knows nothing, or too many runs are missing."""
+    """Yield the points of a line from edge to edge; None interrupts it: a bin without data, or too many missing runs."""
     yield span.since, None
     previous: BinOfRuns | None = None
     for one in bins:
@@ -291,7 +291,7 @@ def _in_gaps(gaps: Sequence[object], what: str) -> str:
 
 
 def _spread(marks: Sequence[Mark]) -> tuple[Mark, ...]:
-    """The marks from left to right, those at one place as one."""
+    """Return the marks from left to right, merging those at one position."""
     labels: dict[float, list[str]] = {}
     for mark in sorted(marks, key=lambda mark: mark.at):
         labels.setdefault(mark.at, []).append(mark.label)
@@ -299,7 +299,7 @@ def _spread(marks: Sequence[Mark]) -> tuple[Mark, ...]:
 
 
 def _gaps(indicator: Indicator, bins: Sequence[BinOfRuns], join_s: float, span: ChartSpan) -> Iterator[tuple[float, float]]:
-    """From when to when nothing is known; a bin counts as a whole if one of its runs knows nothing. They may touch."""
+    """Yield the periods without data, which may touch. A bin counts completely if one of its runs has no data."""
     if not bins:
         yield span.since, span.now
         return
@@ -316,7 +316,7 @@ def _gaps(indicator: Indicator, bins: Sequence[BinOfRuns], join_s: float, span: 
 
 
 def merged(stretches: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The same stretches of time in order, those that touch as one."""
+    """Return the periods in order, merging those that touch."""
     merged: list[tuple[float, float]] = []
     for begin, end in sorted(stretches):
         if merged and begin <= merged[-1][1]:

@@ -26,7 +26,7 @@ from prober.sinks.status.prober_records import SILENT_AFTER_S
 
 
 def provide(app: FastAPI, view: View, archive: Archive, settings: Api) -> None:
-    """Provides an application with what its routes depend on."""
+    """Attach the dependencies of the routes to an application."""
     app.state.view, app.state.archive, app.state.is_ending = view, archive, False
     app.state.current, app.state.contents = CurrentStatus(view, archive), PageContents(archive, settings)
 
@@ -59,9 +59,9 @@ async def _contents(request: Request) -> PageContents:
 Service: TypeAlias = Annotated[View, Depends(_view)]
 Stored: TypeAlias = Annotated[Archive, Depends(_archive)]
 Snapshot: TypeAlias = Annotated[StatusSnapshot, Depends(_snapshot)]
-"""The state of everything, by all probers of the store."""
+"""Current status from all probers of the store."""
 StoredSnapshot: TypeAlias = Annotated[StatusSnapshot, Depends(_stored_snapshot)]
-"""The same for routes whose answer is in the store only: 503 while it cannot be read."""
+"""The same for routes whose data exists in the store only: 503 while it cannot be read."""
 Contents: TypeAlias = Annotated[PageContents, Depends(_contents)]
 
 
@@ -70,7 +70,7 @@ ASKED_EVERY_S: Final = 0.2
 
 
 class NotWrittenYet(HTTPException):
-    """A run has ended, and what is asked of it is not in the store yet."""
+    """Error: a run has ended, and the requested data about it is not stored yet."""
 
     def __init__(self, run_id: str) -> None:
         why = f"run {run_id} has ended and is still being written with its evidence; ask again in some seconds"
@@ -92,7 +92,7 @@ class RunArrivals:
         self._view, self._archive = view, archive
 
     async def __call__(self, request: Request) -> None:
-        """Waits until the run that a request is about is written, if it is to be. Raises `NotWrittenYet`."""
+        """Wait until the run of a request is stored, if its storage is expected. Raises `NotWrittenYet`."""
         run_id = _run_of(request)
         until_t = monotonic_s() + ARRIVAL_MAX_S
         while run_id and await self._is_to_come(run_id):
@@ -101,36 +101,36 @@ class RunArrivals:
             await asyncio.sleep(ASKED_EVERY_S)
 
     async def absent(self, request: Request, error: Exception) -> Response:
-        """Answers that there is no such thing. Raises `NotWrittenYet` if it was announced while it was looked for."""
+        """Return the response for a missing record. Raises `NotWrittenYet` if its run was announced during the look-up."""
         run_id = _run_of(request)
         if run_id and await self._is_to_come(run_id):
             raise NotWrittenYet(run_id) from error
         return await refused(request, error)
 
     async def _is_to_come(self, run_id: str) -> bool:
-        """Whether a run has ended and is not written. Raises `StatusError`."""
+        """Return whether a run has ended and is not stored yet. Raises `StatusError`."""
         if self._view.is_unwritten(run_id):
             return True
         return run_id in await run_in_threadpool(self._archive.queries.announced, wall_s() - SILENT_AFTER_S)
 
 
 def _run_of(request: Request) -> str:
-    """The run that an address is about; empty: none. Findings and incidents have the name of their run, and something behind it."""
+    """Return the run id in an address; empty: none. Ids of findings and incidents are the run id with a suffix."""
     names = request.path_params
     part = names.get("finding_id") or names.get("incident_id") or ""
     return str(names.get("run_id") or part.rpartition("-")[0])
 
 
 FRESH_S: Final = 1.0
-"""An answer that is younger is given again."""
+"""Age up to which an answer is reused."""
 STALE_S: Final = 3.0
-"""So is one younger than this while a new one is made: requests do not wait."""
+"""Age up to which an answer is reused while a new one is read: requests do not wait."""
 UNREACHABLE: Final = "the status store cannot be reached: only what this process knows by itself is shown"
 UNWRITTEN: Final = "what the status store has is out of date: only what this process knows by itself is shown"
 
 
 class CurrentStatus:
-    """The content of the status store; while it cannot be reached or written, the state of this process alone, marked so."""
+    """Content of the status store; while it cannot be read or written, the state of this process alone, marked as that."""
 
     def __init__(self, view: View, archive: Archive) -> None:
         self._view, self._archive = view, archive
@@ -140,7 +140,7 @@ class CurrentStatus:
         self._failure: StatusError | None = None
 
     async def snapshot(self) -> StatusSnapshot:
-        """How everything stands. Never fails: while the store cannot be asked, it is what this process knows, and says so."""
+        """Return the current status. Never fails: without the store it is the state of this process, marked as that."""
         age_s = monotonic_s() - self._answered_t
         if self._answer is not None and age_s < FRESH_S:
             return self._answer
@@ -151,7 +151,7 @@ class CurrentStatus:
         return await asyncio.shield(self._asking)
 
     async def stored_snapshot(self) -> StatusSnapshot:
-        """The same, but raises the `StatusError` for which the store cannot be asked."""
+        """Return the current status from the store. Raises `StatusError` if the store cannot be read."""
         snapshot = await self.snapshot()
         if not snapshot.stored:
             raise self._failure or StoreUnavailable(UNWRITTEN)

@@ -1,4 +1,4 @@
-"""The content of a finding's page beyond the finding itself: the drawing, the same as text, and what to do. Words only."""
+"""Content of a finding's page beyond the finding itself: the diagram, its text, and advice. Texts only."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ NOT_PROVEN: Final = "These events alone do not prove it again."
 
 @dataclass(frozen=True, slots=True)
 class FindingCase:
-    """Everything on the page of a finding.
+    """Content of the page of a finding.
 
-    run       the one that made it; None: it is not kept any more.
-    alike     the findings of the same kind and status on the same key and subscription together.
-    drawing   SVG; empty if there is none, and `undrawn` then says why. `narrow` is the same for a phone.
+    run       run that made it; None: it is no longer stored.
+    alike     all findings of the same kind and status on the same key and subscription.
+    drawing   SVG; empty if there is none, and `undrawn` then contains the reason. `narrow`: the version for a phone.
     text      the same lines as text.
-    shown     which of the two histories that is.
+    shown     selected history of the two.
     """
 
     record: FindingRecord
@@ -46,30 +46,30 @@ class FindingCase:
 
     @property
     def on_key(self) -> bool:
-        """Whether everything on the key is shown."""
+        """Whether all events of the key are shown."""
         return self.shown is Shown.KEY
 
     @property
     def sentence(self) -> str:
-        """The caption of the drawing: what should have happened, and what did."""
+        """Caption of the diagram: expected and actual behaviour."""
         return caption(self.record).sentence
 
     @property
     def sureness(self) -> str:
-        """The meaning of its status."""
+        """Meaning of its status."""
         is_usual = self.record.kind in USUAL and self.record.status is Status.VIOLATION
         return SURENESS_OF_USUAL if is_usual else SURENESS[self.record.status]
 
     @property
     def advice(self) -> str:
-        """The first thing to look at; empty if there is nothing special."""
+        """First check to make; empty without a special one."""
         return ADVICE[self.record.kind].replace("`", "")
 
     @property
     def assumptions(self) -> tuple[tuple[str, str], ...]:
-        """The bounds that the finding relies on, by name.
+        """Bounds that the finding relies on, by name.
 
-        An assumption that has no bound is given in words, without a name.
+        An assumption without a bound is a text without a name.
         """
         return tuple(
             ("", words) if (words := ASSUMED_IN_WORDS.get(name)) else (name, "no bound" if bound is None else exact(bound))
@@ -78,17 +78,17 @@ class FindingCase:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The assumptions of the best explanation, or the alternatives with what rules each out."""
+        """Assumptions of the best explanation, or the alternatives with the fact that rules each out."""
         return reasons(self.record.finding, None if self.run is None else self.run.prober.clock_offset_s)
 
     @property
     def reasons_heading(self) -> str:
-        """The heading of the reasons."""
+        """Heading of the reasons."""
         return reasons_heading(self.record.finding)
 
     @property
     def heading(self) -> str:
-        """The heading of the drawing."""
+        """Heading of the diagram."""
         evidence = self.record.evidence
         if evidence is None:
             return "There is no drawing"
@@ -100,7 +100,7 @@ class FindingCase:
 
     @property
     def proof(self) -> str:
-        """How much the evidence proves."""
+        """Strength of the evidence."""
         evidence = self.record.evidence
         if evidence is None:
             return ""
@@ -125,7 +125,7 @@ class FindingCase:
 
     @property
     def verified(self) -> str:
-        """How much of the run was verified."""
+        """Verified part of the run."""
         if self.run is None:
             return "unknown: the run is not kept any more"
         prober = self.run.prober
@@ -136,14 +136,14 @@ class FindingCase:
 
     @property
     def often(self) -> str:
-        """How often the same was found there; empty if only once."""
+        """Number of equal findings on the key; empty if it is the only one."""
         if self.alike is None or self.alike.count < 2:
             return ""
         return f"{number(self.alike.count)} times on this key, {number(self.alike.open)} of them open"
 
     @property
     def messages(self) -> tuple[tuple[str, str], ...]:
-        """The messages of the evidence by number and id, the witnesses first."""
+        """Messages of the evidence by number and id, the witnesses first."""
         evidence = self.record.evidence
         if evidence is None or not self.drawing:
             return ()
@@ -154,24 +154,24 @@ class FindingCase:
 
     @property
     def file(self) -> str:
-        """The name under which the trace is saved."""
+        """File name for the trace."""
         return f"{trace_file_name(self.record.finding_id, self.shown)}.jsonl"
 
     @property
     def took(self) -> str:
-        """How long the run took."""
+        """Duration of the run."""
         return "" if self.run is None else duration(self.run.duration_s)
 
 
 def showing(record: FindingRecord, shown: Shown) -> FindingRecord:
-    """The finding with what is to be shown as its evidence; `unproven_because` says why there is none."""
+    """Return the finding with the selected events as its evidence; `unproven_because`: reason why there are none."""
     if shown is Shown.SMALLEST:
         return record
     return replace(record, evidence=record.on_key, unproven_because=record.unproven_because or KEY_NOT_KEPT)
 
 
 def case_of(record: FindingRecord, run: RunRecord | None, alike: FindingGroup | None, shown: Shown = Shown.SMALLEST) -> FindingCase:
-    """The page's content. Draws the diagram, so ask from a thread."""
+    """Return the content of the page. It draws the diagram, so call it in a thread."""
     drawn = showing(record, shown)
     try:
         history, finding, rules, opened = read_evidence(drawn)

@@ -1,4 +1,4 @@
-"""Texts of the status page beyond the bare snapshot: numbers and states. Words only; nothing is decided here."""
+"""Texts of the status page beyond the bare snapshot: numbers and states. It formats and decides nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LATE: Final = {
     Late.BOTH: ("fail", "both"),
     Late.UNKNOWN: ("unknown", "unknown"),
 }
-"""How it looks who is late, and the words for it."""
+"""Style and words of each late side."""
 
 KEY_LENGTH_MAX: Final = 80
 UPTIME_RULE: Final = (
@@ -42,14 +42,14 @@ UPTIME_RULE: Final = (
     "in it and in both minutes beside it, and none was confirmed. All other minutes are unknown: at least counts them as down, at most as "
     "up. Delivery, order and latency are not part of the agreement."
 )
-"""The definition of the monthly uptime, for pages."""
+"""Definition of the monthly uptime, for pages."""
 
 BUDGET_LEFT_LOW: Final = 0.5
 """Share of an error budget below which the status page shows the objective."""
 _URGENCY: Final = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.PASS)
 
 TIMES_FROM: Final = 2.0
-"""From so many budgets on, overspending is a multiple and no percentage."""
+"""Number of budgets from which overspending is a multiple instead of a percentage."""
 
 _UNITS: Final[Mapping[str, Callable[[float], str]]] = {
     "_bytes_per_s": lambda value: f"{size(value)}/s",
@@ -61,7 +61,7 @@ _UNITS: Final[Mapping[str, Callable[[float], str]]] = {
 
 
 def is_observed(where: ProbeInstance | RunRecord) -> bool:
-    """Whether other programs publish to the topic.
+    """Return whether other programs publish to the topic.
 
     Their publish times are not recorded, so no latency is known, and deliveries count for no objective.
     """
@@ -69,28 +69,28 @@ def is_observed(where: ProbeInstance | RunRecord) -> bool:
 
 
 def name(instance: ProbeInstance | InstanceKey | RunRecord) -> str:
-    """A probe instance in words; of a run, where it took place."""
+    """Return a probe instance in words; for a run, the instance on which it ran."""
     part = f" {instance.part}" if instance.part else ""
     return f"{instance.probe}{part} on {instance.target} ({instance.vantage})"
 
 
 def look(condition: Condition) -> str:
-    """How a condition looks: the name of its icon and style."""
+    """Return the name of the icon and style of a condition."""
     return "fail" if condition in (Condition.OUTAGE, Condition.BLIND) else condition.lower()
 
 
 def condition(run: RunSummary | RunRecord) -> Condition:
-    """The condition of a run."""
+    """Return the condition of a run."""
     return of_run(run.verdict, run.reason)
 
 
 def name_at(instance: InstanceKey) -> str:
-    """A probe instance in words, where its target is known."""
+    """Return a probe instance in words, for a page about its target."""
     return f"{instance.probe}{f' {instance.part}' if instance.part else ''} ({instance.vantage})"
 
 
 def why(instance: InstanceSnapshot) -> str:
-    """Why a probe instance does not stand at PASS, in one line; empty if it does."""
+    """Return the reason why a probe instance is not PASS, in one line; empty if it is."""
     reason = instance.last_run.reason if instance.last_run else "no run has ended yet"
     match instance.status:
         case Condition.MAINTENANCE:
@@ -104,31 +104,31 @@ def why(instance: InstanceSnapshot) -> str:
 
 
 def target_of(objective: Objective) -> str:
-    """The share that is to be good, and over which period."""
+    """Return the required share of good events, and the period."""
     return f"{share(objective.target)} over {duration(objective.window_s)}"
 
 
 def meaning(objective: Objective) -> str:
-    """The counted things of an objective, and when one is bad, in one sentence."""
+    """Return the counted events of an objective, and the definition of a bad one, in one sentence."""
     meant = MEANINGS[objective.indicator]
     limit = f" than {duration(objective.threshold_s)}" if objective.threshold_s is not None else ""
     return f"A {meant.unit} is bad if {meant.bad}{limit}."
 
 
 def found_within(detectable: Iterable[Detectable]) -> str:
-    """How rare a fault may be and still be found, for each period."""
+    """Return the smallest rate of faults that is detected, for each period."""
     return ", ".join(f"{one_in(one.share)} within {duration(one.within_s)}" for one in detectable)
 
 
 def proven(slo: SloSnapshot) -> str:
-    """Whether the objective is shown to be kept or missed, by what was counted."""
+    """Return whether the counts prove that the objective is met or missed."""
     if slo.error_ratio is None:
         return "unknown"
     return {Verdict.PASS: "proven", Verdict.FAIL: "missed", Verdict.UNKNOWN: "not proven"}[slo.verdict]
 
 
 def budget(slo: SloSnapshot) -> str:
-    """How much of the period's error budget is spent."""
+    """Return the spent part of the period's error budget."""
     if slo.budget_left is None:
         return "nothing counted"
     spent = 1.0 - slo.budget_left
@@ -138,7 +138,7 @@ def budget(slo: SloSnapshot) -> str:
 
 
 def attention(slos: Iterable[SloSnapshot]) -> list[SloSnapshot]:
-    """The objectives that need attention.
+    """Return the objectives that need attention.
 
     These are missed, burn too fast, or have less than `BUDGET_LEFT_LOW` of the budget left.
     """
@@ -150,17 +150,17 @@ def attention(slos: Iterable[SloSnapshot]) -> list[SloSnapshot]:
 
 
 def fires(slo: SloSnapshot) -> bool:
-    """Whether an alert about the burn rate of an objective fires."""
+    """Return whether an alert about the burn rate of an objective fires."""
     return any(burn.state is AlertState.FIRING for burn in slo.burn)
 
 
 def tally(slos: Iterable[SloSnapshot]) -> str:
-    """How many objectives are in each state, in words."""
+    """Return the number of objectives in each state, in words."""
     return ", ".join(f"{count} {state}" for state, count in Counter(map(proven, slos)).most_common())
 
 
 class Standing(NamedTuple):
-    """The targets on which an objective has one state."""
+    """Targets on which an objective has one state."""
 
     verdict: Verdict
     proven: str
@@ -170,7 +170,7 @@ class Standing(NamedTuple):
 
 
 def standings(slos: Iterable[SloSnapshot]) -> list[Standing]:
-    """The states of an objective with their targets; states that need attention first."""
+    """Return the states of an objective with their targets; states that need attention first."""
     targets: dict[tuple[Verdict, str, str, bool], list[str]] = {}
     for slo in slos:
         targets.setdefault((slo.verdict, proven(slo), budget(slo), fires(slo)), []).append(slo.target)
@@ -179,28 +179,28 @@ def standings(slos: Iterable[SloSnapshot]) -> list[Standing]:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of an explanation."""
+    """Return the first sentence of an explanation."""
     return re.split(r"(?<=\.) (?=[A-Z])", text, maxsplit=1)[0]
 
 
 def measured_share(slo: SloSnapshot) -> str:
-    """The measured share of the period."""
+    """Return the measured share of the period."""
     return f"{share(slo.measured)} of {duration(slo.objective.window_s)}"
 
 
 def counts_text(total: SliCounts) -> str:
-    """Good, bad and, if there are any, undecided things in words."""
+    """Return the numbers of good, bad and, if any, undecided events in words."""
     undecided = f", {number(total.undecided)} undecided" if total.undecided else ""
     return f"{number(total.good)} good, {number(total.bad)} bad{undecided}"
 
 
 def burn_rate_text(burn_rate: float | None) -> str:
-    """A burn rate; what is not known is no number."""
+    """Return a burn rate; an unknown one is not a number."""
     return "unknown" if burn_rate is None else amount(burn_rate)
 
 
 def burning(burn: BurnState) -> str:
-    """The state of an alert, in words."""
+    """Return the state of an alert, in words."""
     state = {
         AlertState.FIRING: f"fires ({burn.severity})",
         AlertState.QUIET: "quiet",
@@ -212,7 +212,7 @@ def burning(burn: BurnState) -> str:
 
 
 def exhausted(seconds: float | None) -> str:
-    """When a budget is spent if it goes on like this."""
+    """Return the time until a budget is spent at the current rate."""
     if seconds is None:
         return "unknown"
     if seconds == inf:
@@ -221,12 +221,12 @@ def exhausted(seconds: float | None) -> str:
 
 
 def shown_key(key: str) -> str:
-    """An ordering key as it may stand on a page: not endless, nothing that cannot be seen, and never nothing."""
+    """Return an ordering key in a form for pages: of limited length, with visible characters, never empty."""
     return clean(key, KEY_LENGTH_MAX) or "(empty)"
 
 
 def measured(name: str, value: float) -> tuple[str, str]:
-    """A measurement of a report about a key: its name and value in words. The unit is at the end of the name."""
+    """Return a measurement of a report about a key: its name and value in words. The unit is at the end of the name."""
     for ending, written in _UNITS.items():
         if name.endswith(ending):
             return name.removesuffix(ending).replace("_", " "), written(value)
@@ -234,12 +234,12 @@ def measured(name: str, value: float) -> tuple[str, str]:
 
 
 def score(value: float) -> str:
-    """How near a key is to a limit, which is 100 %; beyond it, how many times it."""
+    """Return the load of a key in percent of a limit; above it, as a multiple."""
     return share(value) if value <= 1.0 else f"{amount(value)} times"
 
 
 def interval(value: Interval, written: Callable[[float], str]) -> str:
-    """An interval; one value where both ends are written alike."""
+    """Return an interval; one value if both ends are written alike."""
     low, high = written(value.low), written(value.high)
     return low if low == high else f"{low} to {high}"
 
@@ -249,12 +249,12 @@ def _overdue(instance: InstanceSnapshot) -> str:
 
 
 def between(bounds: ProportionBounds) -> str:
-    """A share that is known to lie between two bounds."""
+    """Return a share between two bounds."""
     low, high = map(share, bounds)
     return low if low == high else f"at least {low}, at most {high}"
 
 
 def credit(one: MonthlyUptime) -> str:
-    """The tier of the agreement that a month falls into, as far as it is known."""
+    """Return the tier of the service level agreement for a month, as far as it is known."""
     least, most = ("none" if bound == 0.0 else share(bound) for bound in one.credit)
     return least if least == most else f"unknown: {least} to {most}"

@@ -1,4 +1,4 @@
-"""First box of the status page: what is broken, since when, how badly, and what to do."""
+"""First box of the status page: faults with start, severity, and advice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNREACHABLE: Final = "PubsubTargetUnreachable"
 BLIND: Final = "PubsubTargetBlind"
 UNVERIFIED: Final = "PubsubProberVerdictsUnknown"
 NOT_GUARANTEED: Final = "No guarantee is broken: Google documents the opposite as usual, and does not guarantee it."
-"""Shown for `USUAL` wherever it is open."""
+"""Text for `USUAL` incidents that are open."""
 
 SPENT: Final = "PubsubErrorBudgetExhausted"
 BURNS: Final = "PubsubErrorBudgetBurn"
@@ -47,18 +47,18 @@ TROUBLES: Final = {
     "the status store cannot be reached": "PubsubProberStatusStoreDown",
     "what the status store has is out of date": "PubsubProberStatusStoreFailing",
 }
-"""Beginnings of the prober's problems, each with the runbook; the first one that fits."""
+"""Parts of the texts of the prober's problems, each with its runbook; the first match counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """One fault.
 
-    what       the fault and its target, as the beginning of a sentence; `since` when.
-    facts      how bad it is and where, in sentences without a full stop.
+    what       the fault and its target, as the beginning of a sentence; `since`: its start.
+    facts      severity and places, in sentences without a full stop.
     runbook    name of the runbook.
     incident_id   its incident; empty: none.
-    note       what else is to be known, such as an acknowledgement.
+    note       further information, such as an acknowledgement.
     about      values for the placeholders of the runbook.
     """
 
@@ -74,7 +74,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why probe instances that no line is about are not PASS: the reason of their newest runs."""
+    """Reason why probe instances without a line are not PASS: the reason of their newest runs."""
 
     where: str
     reason: str
@@ -82,7 +82,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Burning:
-    """An objective whose error budget is being spent so fast that it pages: `times` as fast as would spend it in exactly its period."""
+    """An objective that pages. `times`: its burn rate."""
 
     objective: str
     target: str
@@ -91,12 +91,12 @@ class Burning:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The state in one glance.
+    """Summary of the status.
 
     counts    probe instances by condition; in the first minutes also the progress.
-    more      further lines; `more_causes`: further causes.
-    not_the_service   of affected targets that are embedded servers.
-    burning   the objectives that page, worst first: runs may all pass while too many publishes fail.
+    more      number of further lines; `more_causes`: number of further causes.
+    not_the_service   sentences on affected targets that are embedded servers.
+    burning   objectives that page, worst first: all runs may pass while too many publishes fail.
     """
 
     title: str
@@ -110,7 +110,7 @@ class Headline:
 
 
 def headline(snapshot: StatusSnapshot) -> Headline:
-    """The first box: the worst line first, acknowledged ones last."""
+    """Return the first box: the worst line first, acknowledged ones last."""
     lines, causes, burning = _lines(snapshot), _causes(snapshot), _burning(snapshot)
     return Headline(
         _title(snapshot, lines) + _but(snapshot, burning),
@@ -125,7 +125,7 @@ def headline(snapshot: StatusSnapshot) -> Headline:
 
 
 def not_the_service(snapshot: StatusSnapshot, targets: Collection[str]) -> tuple[str, ...]:
-    """For each of these targets that is an embedded server, a sentence that says so, with the configured faults."""
+    """Return a sentence for each of these targets that is an embedded server, with its configured faults."""
     embedded = {at.target for one in snapshot.probe_instances if (at := one.probe_instance).endpoint.startswith(f"{EMBEDDED} (")}
     faults = sorted({fault for prober in snapshot.probers if prober.configuration for fault in prober.configuration.faults})
     injected = f" It injects faults, as configured: {', '.join(faults)}." if faults else ""
@@ -136,18 +136,18 @@ def not_the_service(snapshot: StatusSnapshot, targets: Collection[str]) -> tuple
 
 
 def runbook_of(incident: Incident) -> str:
-    """The runbook of an incident: that of the alert for its most frequent kind that breaks a guarantee."""
+    """Return the runbook of an incident: that of the alert for its most frequent kind that breaks a guarantee."""
     kind = _kind(incident)
     return UNREACHABLE if kind is None else alerts_of(kind)[0]
 
 
 def _kind(incident: Incident) -> Kind | None:
-    """The most frequent kind, those that break a guarantee first; None of an outage."""
+    """Return the most frequent kind, those that break a guarantee first; None for an outage."""
     return next(iter(sorted(incident.kinds, key=USUAL.__contains__)), None)
 
 
 def about(incident: Incident) -> Mapping[str, str]:
-    """Values for the placeholders of the incident's runbook."""
+    """Return the values for the placeholders of the incident's runbook."""
     kind = _kind(incident)
     if kind is None:
         return {"target": incident.target}
@@ -157,7 +157,7 @@ def about(incident: Incident) -> Mapping[str, str]:
 
 
 def silences(incident: Incident) -> tuple[str, str]:
-    """The commands that silence in Alertmanager for an hour: all alerts about an incident, and the error budgets of its target."""
+    """Return the commands that silence alerts in Alertmanager for an hour: all of an incident, and the error budgets of its target."""
     alerts = dict.fromkeys(alert for kind in incident.kinds for alert in alerts_of(kind)) or {UNREACHABLE: None}
     kinds = [f"kind=~{'|'.join(sorted(incident.kinds))}"] if incident.kinds else []
     target = f"target={incident.target}"
@@ -174,19 +174,19 @@ def _silence(incident: Incident, *matchers: str) -> str:
 
 
 def runbook_of_trouble(trouble: str) -> str:
-    """The runbook for a problem of the prober, by the words that it has; empty: there is none."""
+    """Return the runbook for a problem of the prober, by its text; empty: none."""
     return next((runbook for words, runbook in TROUBLES.items() if words in trouble), "")
 
 
 def title_of(incident: Incident) -> str:
-    """The incident in a few words."""
+    """Return the incident in a few words."""
     if incident.symptom is Symptom.OUTAGE:
         return f"{incident.target} cannot be reached"
     return f"{incident.symptom.sentence} on {incident.target}"
 
 
 def much(incident: Incident) -> str:
-    """How bad it is."""
+    """Return the severity of an incident."""
     if incident.symptom is Symptom.OUTAGE:
         unsent = f"{counted(incident.unsent, 'publish', 'publishes')} not sent, " if incident.unsent else ""
         return f"{unsent}{counted(incident.runs, 'run')} could not reach it"
@@ -195,14 +195,14 @@ def much(incident: Incident) -> str:
 
 
 def places(incident: Incident) -> str:
-    """The affected probe instances by name."""
+    """Return the affected probe instances by name."""
     named = [name_at(instance) for instance in sorted(incident.affected)]
     more = len(named) - PLACES_SHOWN_MAX
     return ", ".join(named[:PLACES_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def closing(incident: Incident, now: float) -> str:
-    """When it closes, or closed."""
+    """Return the closing time of an incident, past or expected."""
     if incident.closed_at is not None:
         return f"closed {since(incident.closed_at, now)}"
     if incident.symptom is Symptom.OUTAGE:
@@ -211,7 +211,7 @@ def closing(incident: Incident, now: float) -> str:
 
 
 def first_acknowledgement(incident: Incident) -> str:
-    """How long a raised incident took to be acknowledged."""
+    """Return the time from raising an incident to its acknowledgement."""
     raised_at, first_at = incident.raised_at, incident.first_acknowledged_at
     if raised_at is None or first_at is None:
         return "no"
@@ -219,7 +219,7 @@ def first_acknowledgement(incident: Incident) -> str:
 
 
 def in_time_as_text(found: Acknowledgements) -> str:
-    """How many incidents of the period were acknowledged in time, in a few sentences."""
+    """Return the number of incidents acknowledged in time, in a few sentences."""
     counts, period, within = found.counts, duration(PERIOD_S), duration(WITHIN_S)
     said = f"No incident of the last {period} shows whether incidents are acknowledged within {within}"
     if found.decided:
@@ -266,7 +266,7 @@ def _title(snapshot: StatusSnapshot, lines: Sequence[Line]) -> str:
 
 
 def _but(snapshot: StatusSnapshot, burning: Sequence[Burning]) -> str:
-    """The part of a title that limits the statement that all is well."""
+    """Return the part of a title that limits the statement that there are no problems."""
     if snapshot.verdict is not Verdict.PASS or not burning:
         return ""
     first = burning[0].objective
@@ -287,7 +287,7 @@ def _burning(snapshot: StatusSnapshot) -> tuple[Burning, ...]:
 
 
 def _lines(snapshot: StatusSnapshot) -> tuple[Line, ...]:
-    """Outages, incidents and blind targets: what is acknowledged last, else the worst first, and of these what began first."""
+    """Return outages, incidents and blind targets: acknowledged ones last, otherwise the worst first, then the oldest first."""
     now, order = snapshot.at, list(Condition)
     incidents = snapshot.counted_incidents
     lines = [_line(one, snapshot) for one in incidents]
@@ -333,7 +333,7 @@ def _blind(target: str, instances: Sequence[InstanceSnapshot]) -> Line:
 
 
 def _causes(snapshot: StatusSnapshot) -> tuple[Cause, ...]:
-    """Why probe instances that no line is about are FAIL or UNKNOWN, one cause for each reason."""
+    """Return one cause for each reason of probe instances with FAIL or UNKNOWN and without a line."""
     shown = {instance for one in snapshot.counted_incidents for instance in one.affected}
     blind, by_reason = snapshot.blind, dict[str, list[str]]()
     for instance in snapshot.probe_instances:

@@ -1,4 +1,4 @@
-"""Heat maps: rows of cells over time, each as dark as its value is large beside the largest one of the map."""
+"""Heat maps: rows of cells over time, with shades relative to the largest value of the map."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from prober.runs.result import HISTOGRAM_BOUNDS_S
 from prober.slo.objectives import DAY_S
 
 LEVELS: Final = 6
-"""How many shades there are for what is more than 0."""
+"""Number of shades for values above 0."""
 KEYS_MAX: Final = 20
 PART_S: Final = 1800.0
 
 
 class Measure(StrEnum):
-    """The measure that a map of keys shows."""
+    """Measure of a map of keys."""
 
     BACKLOG = "backlog"
     AGE = "age"
@@ -32,7 +32,7 @@ class Measure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HeatCell:
-    """A stretch of time of a row: its level, 0 to `LEVELS`, None where nothing is known, and both in words."""
+    """A period of a row: its level, 0 to `LEVELS`, None without data, and both in words."""
 
     level: int | None
     words: str
@@ -64,7 +64,7 @@ _OF_KEY: Final[Mapping[Measure, tuple[Callable[[KeyCourse], float], Callable[[fl
 
 
 def key_map(keys: Sequence[ReportedKey], day: date, measure: Measure) -> HeatMap | None:
-    """The hot keys of a day, half hour by half hour; None if nothing is known of any of them."""
+    """Return the map of the hot keys of a day, by half hour; None without data on any of them."""
     begin = datetime.combine(day, time(), UTC).timestamp()
     value_of, written = _OF_KEY[measure]
     known = [one for one in keys if one.course][:KEYS_MAX]
@@ -74,9 +74,9 @@ def key_map(keys: Sequence[ReportedKey], day: date, measure: Measure) -> HeatMap
 
 
 def latency_map(histograms: Mapping[int, Sequence[int]], span: ChartSpan, limit_s: float | None) -> HeatMap | None:
-    """How durations are spread over time, the longest at the top; None if no run of the time counted them.
+    """Return the distribution of durations over time, the longest at the top; None if no run of the time counted them.
 
-    `histograms` by the number of their cell, of those of the span.
+    `histograms`: by number of their cell in the span.
     """
     used = [bucket for counts in histograms.values() for bucket, count in enumerate(counts) if count]
     if not used:
@@ -95,7 +95,7 @@ def latency_map(histograms: Mapping[int, Sequence[int]], span: ChartSpan, limit_
 def heat_map(
     span: ChartSpan, times: Sequence[float], values: Mapping[str, Mapping[float, float]], written: Callable[[float], str]
 ) -> HeatMap:
-    """A map of the values of each row by when their stretch of time begins. A shade is for the square root of the value."""
+    """Return a map of the values of each row by the start of their period. A shade depends on the square root of the value."""
     most = max((value for row in values.values() for value in row.values()), default=0.0)
 
     def cell(at: float, value: float | None) -> HeatCell:

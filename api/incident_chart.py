@@ -1,4 +1,4 @@
-"""The chart of an incident: the share of failed runs at the affected probe instances, with what happened meanwhile."""
+"""The chart of an incident: the share of failed runs at the affected probe instances, with events marked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from prober.slo.objectives import HOUR_S, MINUTE_S
 
 CELLS_MAX: Final = 60
 AROUND_SHARE: Final = 0.25
-"""Before the incident, and after its end, such a part of its length is shown too, at least `AROUND_MIN_S`."""
+"""Share of the incident's length that is shown before its start and after its end, at least `AROUND_MIN_S`."""
 AROUND_MIN_S: Final = HOUR_S / 4
 MARKS_MAX: Final = 20
 _BAD: Final = (Condition.FAIL, Condition.WARN)
@@ -25,7 +25,7 @@ _BAD: Final = (Condition.FAIL, Condition.WARN)
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Something that happened: its label in the chart, when, and what it was."""
+    """An event: its label in the chart, its time, and its description."""
 
     label: str
     at: float
@@ -41,7 +41,7 @@ class IncidentChart:
 
 
 def incident_chart(store: OverTime, incident: Incident, now: float) -> IncidentChart:
-    """The chart of an incident until now, or some time after its end. Raises what the store raises."""
+    """Return the chart of an incident until now, or some time after its end. Raises the errors of the store."""
     end = min(now, incident.closes_at if incident.closed_at is None else incident.closed_at)
     around_s = max(AROUND_MIN_S, (end - incident.first_at) * AROUND_SHARE)
     cell_s = ceil((end - incident.first_at + 2 * around_s) / CELLS_MAX / MINUTE_S) * MINUTE_S
@@ -69,7 +69,7 @@ def incident_chart(store: OverTime, incident: Incident, now: float) -> IncidentC
 
 
 def _share_of(found: Mapping[InstanceKey, Mapping[int, RunsOfCell]], instances: Iterable[InstanceKey], number: int) -> float | None:
-    """The share of failed runs in a cell at the affected probe instances, of runs with a verdict; None: there are none."""
+    """Return the share of failed runs in a cell at the affected probe instances, of runs with a verdict; None without any."""
     cells = [cell.runs for instance in instances if (cell := found.get(instance, {}).get(number)) is not None]
     bad = sum(runs.get(one, 0) for runs in cells for one in _BAD)
     decided = bad + sum(runs.get(Condition.PASS, 0) for runs in cells)

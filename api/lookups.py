@@ -1,4 +1,4 @@
-"""Pages of records, and records and objectives by name, for programs and for people. Without one of the name each function raises a 404."""
+"""Pages of records, and records and objectives by name, for programs and pages. An unknown name raises 404."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def page_asked(
     request: Request,
     response: Response,
 ) -> Page[Item]:
-    """The page of a list that a request asks for. The response links the next page."""
+    """Return the requested page of a list. The response links the next page."""
     page = ask(asked.wanted, limit=asked.limit, cursor=asked.cursor)
     link_next(request, response, page.next_cursor)
     return page
 
 
 def run_of(archive: Archive, run_id: str) -> RunRecord:
-    """A run as it is kept."""
+    """Return a stored run."""
     run = archive.queries.run(run_id)
     if run is None:
         why = "it may not have ended, have ended under maintenance, or not be kept any more"
@@ -40,7 +40,7 @@ def run_of(archive: Archive, run_id: str) -> RunRecord:
 
 
 def finding_of(archive: Archive, finding_id: str) -> FindingRecord:
-    """A finding with its evidence."""
+    """Return a finding with its evidence."""
     record = archive.queries.finding(finding_id)
     if record is None:
         raise HTTPException(404, f"no finding is called {finding_id}; it may not be kept any more")
@@ -48,7 +48,7 @@ def finding_of(archive: Archive, finding_id: str) -> FindingRecord:
 
 
 def incident_of(archive: Archive, incident_id: str) -> Incident:
-    """An incident as it is kept."""
+    """Return a stored incident."""
     incident = archive.queries.incident(incident_id)
     if incident is None:
         raise HTTPException(404, f"no incident is called {incident_id}; it may not be kept any more")
@@ -56,7 +56,7 @@ def incident_of(archive: Archive, incident_id: str) -> Incident:
 
 
 def objective_of(archive: Archive, name: str) -> Objective:
-    """The objective of this name."""
+    """Return the objective of this name."""
     objective = next((one for one in archive.objectives if one.name == name), None)
     if objective is None:
         raise HTTPException(404, no_such("objective", name, [one.name for one in archive.objectives]))

@@ -38,14 +38,14 @@ HEADERS: Final = {
     "Cache-Control": "no-cache",
 }
 DRAWING_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
-"""For a drawing that is opened by itself: it has its style inside and may do nothing."""
+"""Policy for a diagram that is opened as a document: it contains its style and may do nothing."""
 JSON: Final = "application/json"
 _METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
 _READING: Final = ("GET", "HEAD")
 
 
 def link_next(request: Request, response: Response, cursor: str | None) -> None:
-    """Links the next page of a list that goes on; relative, so that it is right behind every proxy."""
+    """Link the next page of a list; relative, so that the link is valid behind every proxy."""
     if cursor is not None:
         query = [(name, value) for name, value in request.query_params.multi_items() if name != "cursor"]
         response.headers["Link"] = f'<?{urlencode([*query, ("cursor", cursor)])}>; rel="next"'
@@ -58,7 +58,7 @@ class Headers:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on."""
+        """Pass a request on."""
 
         async def add(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -80,7 +80,7 @@ class Heads:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on."""
+        """Pass a request on."""
 
         async def drop_body(message: Message) -> None:
             await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
@@ -101,7 +101,7 @@ class Methods:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on, or refuses it."""
+        """Pass a request on, or reject it."""
         refusal = None if scope["method"] in _READING else _no_such_method(scope) or _no_such_body(scope)
         if refusal is None:
             await self._app(scope, receive, _with_allow(scope, send))
@@ -111,7 +111,7 @@ class Methods:
 
 
 def _with_allow(scope: Scope, send: Send) -> Send:
-    """A path that cannot be read says what it can do: all of it, where the router knows that of one route."""
+    """Add all methods of a path to a 405 response, since the router lists only those of one route."""
 
     async def complete(message: Message) -> None:
         if message["type"] == "http.response.start" and message["status"] == 405:
@@ -156,10 +156,10 @@ def _has_body(headers: dict[bytes, str]) -> bool:
 
 
 TARGET_BYTES_MAX: Final = 8 << 10
-"""Path and query of a request."""
+"""Maximum size of path and query of a request."""
 BODY_BYTES_MAX: Final = 64 << 10
 BODY_WAIT_MAX_S: Final = 10.0
-"""For all of a body, however its parts come."""
+"""Maximum time to receive a complete body."""
 
 
 class RequestLimits:
@@ -169,7 +169,7 @@ class RequestLimits:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on, or refuses it."""
+        """Pass a request on, or reject it."""
         length = dict(scope["headers"]).get(b"content-length", b"0")
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > TARGET_BYTES_MAX:
             refusal = problem(414, f"path and query may have {TARGET_BYTES_MAX:,} bytes", scope["path"][:100])
@@ -186,7 +186,7 @@ def _too_long() -> HTTPException:
 
 
 def _bounded(receive: Receive) -> Receive:
-    """The same body; reading it raises `HTTPException` where it becomes too long or takes too long."""
+    """Return the same body with limits; reading it raises `HTTPException` above them."""
     size, complete = 0, False
     deadline = asyncio.get_running_loop().time() + BODY_WAIT_MAX_S
 
@@ -232,7 +232,7 @@ class Access:
         self._reads_are_open = settings.reads is Reads.OPEN
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on, or refuses it."""
+        """Pass a request on, or reject it."""
         reading = scope["method"] in _SAFE
         if scope["path"] in OPEN_PATHS or (reading and self._reads_are_open):
             await self._app(scope, receive, send)
@@ -251,7 +251,7 @@ class Access:
 
 
 def _presented(scope: Scope, *, basic: bool) -> list[bytes]:
-    """The secrets that a request presents."""
+    """Return the secrets in a request."""
     given = [value for name, value in scope["headers"] if name == b"authorization"]
     secrets = [_secret(value, basic=basic) for value in given]
     return [secret for secret in secrets if secret is not None]
@@ -279,7 +279,7 @@ class ETags:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on."""
+        """Pass a request on."""
         if scope["method"] != "GET" or not scope["path"].startswith(f"{API}/"):
             await self._app(scope, receive, send)
             return
@@ -307,10 +307,10 @@ class ETags:
 
 
 def tag_of(content: bytes) -> str:
-    """The weak ETag of an answer with this content."""
+    """Return the weak ETag of a response with this content."""
     return f'W/"{blake2b(content, digest_size=12).hexdigest()}"'
 
 
 def _is_known(known: str, tag: str) -> bool:
-    """Whether an If-None-Match header has a tag, by the weak comparison."""
+    """Return whether an If-None-Match header contains a tag, by the weak comparison."""
     return known.strip() == "*" or tag.removeprefix("W/") in _TAG.findall(known)

@@ -1,6 +1,6 @@
-"""The OpenAPI document as a page needs it: its operations and schemas, with types in words.
+"""The OpenAPI document in the form for a page: its operations and schemas, with types in words.
 
-FastAPI's own documentation pages load their program from a host on the internet; ours is a page without any.
+FastAPI's own documentation pages load their program from a host on the internet; this page loads none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DocumentedAnswer:
-    """An answer of an operation: status code (or `default`) with its phrase, and the body's media type and schema, if it has any."""
+    """A response of an operation: status code (or `default`) with its phrase, and media type and schema of the body, if any."""
 
     status: str
     description: str
@@ -26,7 +26,7 @@ class DocumentedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of an object, or what is asked in a parameter."""
+    """A field of an object, or the value of a parameter."""
 
     name: str
     type: str
@@ -36,7 +36,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter, and its place: in the query or in the path."""
+    """A parameter, and its location: query or path."""
 
     place: str
     field: Field
@@ -45,7 +45,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class DocumentedBody:
-    """The body of a request: media type, schema by name, whether it may be left out, and examples as JSON, by what they are for."""
+    """Body of a request: media type, name of the schema, whether it is optional, and examples as JSON, by purpose."""
 
     media_type: str
     schema: str
@@ -66,13 +66,13 @@ class DocumentedOperation:
 
     @property
     def asks_nothing(self) -> bool:
-        """Whether its path alone is a question, so that it can be linked."""
+        """Whether its path needs no parameter, so that it can be linked."""
         return self.method == "GET" and not any(parameter.required for parameter in self.parameters)
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentedSchema:
-    """A schema by name: an object with fields, or one of some values."""
+    """A named schema: an object with fields, or an enumeration."""
 
     name: str
     description: str
@@ -81,7 +81,7 @@ class DocumentedSchema:
 
 
 def operations(document: Mapping[str, Any]) -> Iterator[DocumentedOperation]:
-    """In the order of the document."""
+    """Yield the operations in the order of the document."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             answers = tuple(_answer(status, response) for status, response in sorted(operation["responses"].items()))
@@ -91,14 +91,14 @@ def operations(document: Mapping[str, Any]) -> Iterator[DocumentedOperation]:
 
 
 def shapes(document: Mapping[str, Any]) -> Iterator[DocumentedSchema]:
-    """In alphabetical order, as the document has them."""
+    """Yield the schemas in alphabetical order, as in the document."""
     for name, schema in document.get("components", {}).get("schemas", {}).items():
         fields = tuple(_field(field, of) for field, of in schema.get("properties", {}).items())
         yield DocumentedSchema(name, schema.get("description", ""), fields, tuple(map(str, schema.get("enum", ()))))
 
 
 def type_in_words(schema: Schema) -> str:
-    """A type on one line: `Run`, `time or null`, `list of string`, `map to integer`."""
+    """Return a type on one line: `Run`, `time or null`, `list of string`, `map to integer`."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "anyOf" in schema:

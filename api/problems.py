@@ -1,8 +1,8 @@
-"""Errors as problem details (RFC 9457): what the client did wrong, in words; of what we did wrong only that it happened.
+"""Errors as problem details (RFC 9457): client errors with an explanation, internal errors without details.
 
 `type` is always `about:blank`, so `title` is the phrase of the status code (RFC 9457, section 4.2.1).
 
-People, whose browser asks for `text/html`, get a page with the same words, from which they find back.
+Browsers, which accept `text/html`, get a page with the same text and links back.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from prober.sinks.status.listings import BadCursor
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 5
 WRONG_SHOWN_MAX: Final = 10
-_IN_PATHS: Final = "/:@!$&'()*+,;="  # what RFC 3986 lets stand in a path beside letters, digits and -._~
+_IN_PATHS: Final = "/:@!$&'()*+,;="  # characters that RFC 3986 allows in a path beside letters, digits and -._~
 NAME_SHOWN_MAX: Final = 100
 _PAGES: Final = ("text/html", "application/xhtml+xml")
 _DATA: Final = ("application/json", MEDIA_TYPE)
 
 
 class ProblemDetails(BaseModel):
-    """Why a request was not answered."""
+    """Error response: the reason why a request failed."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -50,24 +50,24 @@ class ProblemDetails(BaseModel):
 
 
 def documented(description: str) -> dict[str, Any]:
-    """The entry of an error in the OpenAPI document."""
+    """Return the entry of an error in the OpenAPI document."""
     return {"description": description, "content": {MEDIA_TYPE: {"schema": ProblemDetails.model_json_schema()}}}
 
 
 DOCUMENTED: Final[dict[int | str, dict[str, Any]]] = {"default": documented("An error, as problem details (RFC 9457).")}
-"""The entry of every operation in the OpenAPI document."""
+"""Error entry of every operation in the OpenAPI document."""
 
 
 def problem(status: int, detail: str, path: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """The response for a status code. `path` as it was understood: it may hold anything, an instance is a URI reference."""
+    """Return the response for a status code. `path`: path as decoded; it may contain any text, while an instance is a URI reference."""
     body = ProblemDetails(title=HTTPStatus(status).phrase, status=status, detail=detail, instance=quote(path, _IN_PATHS))
     return JSONResponse(body.model_dump(), status, headers, MEDIA_TYPE)
 
 
 def is_for_people(request: Request) -> bool:
-    """Whether a page is wanted rather than data (RFC 9110, section 12.5.1).
+    """Return whether a request prefers a page to data (RFC 9110, section 12.5.1).
 
-    Where the request does not tell them apart, the path does: there is a page, or would be without the error.
+    Without a preference the path decides: pages have other paths than data.
     """
     weights = {name: _weight(rest) for name, _, rest in (one.strip().partition(";") for one in _accepted(request).split(","))}
     page, data = (max(weights.get(name, 0.0) for name in names) for names in (_PAGES, _DATA))
@@ -75,10 +75,10 @@ def is_for_people(request: Request) -> bool:
 
 
 def error_answer(request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
-    """A page for people, problem details for programs."""
+    """Return a page for browsers, problem details for programs."""
     varying = {**(headers or {}), "Vary": "Accept"}
     if is_for_people(request):
-        begin = detail[:1] if status == 400 else detail[:1].upper()  # where the name of a parameter may stand first
+        begin = detail[:1] if status == 400 else detail[:1].upper()  # a 400 may start with the name of a parameter
         return absent_page(request, status, f"{begin}{detail[1:].removesuffix('.')}.", varying)
     return problem(status, detail, request.scope["path"], varying)
 
@@ -88,7 +88,7 @@ def _accepted(request: Request) -> str:
 
 
 def _weight(parameters: str) -> float:
-    """How much a type is wanted, from 0 to 1."""
+    """Return the weight of a media type, from 0 to 1."""
     for parameter in parameters.split(";"):
         name, _, value = parameter.partition("=")
         if name.strip() == "q":
@@ -98,7 +98,7 @@ def _weight(parameters: str) -> float:
 
 
 async def refused(request: Request, error: Exception) -> Response:
-    """Answers what was raised as an `HTTPException`."""
+    """Return the response for an `HTTPException`."""
     assert isinstance(error, HTTPException)
     path = request.scope["path"]
     detail = error.detail
@@ -114,7 +114,7 @@ async def _malformed(request: Request, error: Exception) -> Response:
 
 
 def wrong(found: Mapping[str, Any]) -> str:
-    """The error in a parameter, or in a field of the body."""
+    """Return the error in a parameter, or in a field of the body."""
     place, *names = (str(part) for part in found["loc"])
     name = ".".join(names)[:NAME_SHOWN_MAX] or f"the {place}"
     if found["type"] == "extra_forbidden":
@@ -123,7 +123,7 @@ def wrong(found: Mapping[str, Any]) -> str:
 
 
 async def _unanswerable(request: Request, error: Exception) -> Response:
-    """The store, or the location of the reports.
+    """Return 503 for an error of the store, or of the location of the reports.
 
     Their error texts may contain hosts and folders, which must not be exposed.
     """
@@ -142,14 +142,14 @@ async def _unanswerable(request: Request, error: Exception) -> Response:
 class Failures:
     """Middleware: turns an exception into a 500, and reports it to the view.
 
-    The answer has no internal details.
+    The response contains no internal details.
     """
 
     def __init__(self, app: ASGIApp, view: View) -> None:
         self._app, self._view = app, view
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on. An answer that fails after its beginning can only be broken off."""
+        """Pass a request on. A response that fails after its start can only be cut off."""
         began = False
 
         async def watch(message: Message) -> None:
@@ -168,7 +168,7 @@ class Failures:
 
 
 def install(app: FastAPI, view: View) -> None:
-    """Makes an app answer every error like this."""
+    """Install the error responses in an application."""
     app.add_exception_handler(HTTPException, refused)
     app.add_exception_handler(RequestValidationError, _malformed)
     for expected in (StatusError, HistoryError):

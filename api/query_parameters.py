@@ -1,6 +1,6 @@
-"""Questions to the API: the parameters of each list, how they are written, and what they mean to the store.
+"""Query parameters of each list: names, formats, and the filters of the store that they set.
 
-A parameter that does not exist is refused, since a filter with a slip of the pen must not give everything; so is one that is given twice.
+Unknown and repeated parameters are rejected: a misspelled filter must not return all records.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from prober.sinks.status.records import Shown
 
 PAGE: Final = 50
 TEXT_LENGTH_MAX: Final = 1024
-"""Nothing that is kept is longer; an ordering key has at most as many bytes."""
+"""Maximum length of a stored text; an ordering key has at most as many bytes."""
 _COLUMNS: Final = {"run": "run_id", "incident": "incident_id"}
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -53,119 +53,119 @@ def _written_as_date(value: object) -> object:
 
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH_MAX)]
 Printable: TypeAlias = Annotated[str, Field(min_length=1, max_length=TEXT_LENGTH_MAX, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
-"""Without control characters."""
+"""Text without control characters."""
 Moment: TypeAlias = Annotated[datetime.datetime, BeforeValidator(_written_as_time), Field(examples=["2026-03-01T12:00:00Z"])]
 Date: TypeAlias = Annotated[datetime.date, BeforeValidator(_written_as_date), Field(examples=["2026-02-28"])]
 
 
 class QueryParameters(BaseModel):
-    """Nothing but what is declared may be asked."""
+    """Base of query parameters. Undeclared ones are rejected."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class Paged(QueryParameters):
-    """Which part of a list."""
+    """Selection of a page of a list."""
 
     limit: Annotated[int, Field(ge=1, le=PAGE_MAX, examples=[20])] = PAGE
-    """How many items at most."""
+    """Maximum number of items."""
     cursor: Annotated[str | None, Field(max_length=CURSOR_LENGTH_MAX)] = None
-    """`next_cursor` of the page before, with the same filter; without it the list begins."""
+    """`next_cursor` of the page before, with the same filter; without it the first page."""
 
 
 def _columns(asked: Paged) -> dict[str, Any]:
-    """The filters of a list, by column of the store; times in seconds since 1970."""
+    """Return the filters of a list, by column of the store; times in seconds since 1970."""
     given = ((name, value) for name, value in asked if name not in Paged.model_fields)
     return {_COLUMNS.get(name, name): seconds(value) if isinstance(value, datetime.datetime) else value for name, value in given}
 
 
 def as_query(asked: Paged, without: Collection[str] = ()) -> dict[str, str]:
-    """The parameters of a request, as they are written in an address."""
+    """Return the parameters of a request, in the notation of an address."""
     given = asked.model_dump(mode="json", exclude_none=True, exclude=set(without), exclude_defaults=True)
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
 
 
 class RunParameters(Paged):
-    """Which runs: all that agree with what is given."""
+    """Filters of a list of runs; all given ones must match."""
 
     probe: Annotated[Name | None, Field(examples=["ordering"])] = None
-    """Of this probe."""
+    """Name of the probe."""
     verdict: Annotated[Verdict | None, Field(examples=["FAIL"])] = None
-    """That ended with this verdict."""
+    """Verdict of the run."""
     target: Annotated[Name | None, Field(examples=["europe"])] = None
-    """On this target."""
+    """Name of the target."""
     vantage: Annotated[Name | None, Field(examples=["wire"])] = None
-    """Seen from here."""
+    """Vantage of the run."""
     part: Annotated[Name | None, Field(examples=["2/4"])] = None
-    """Of this part of the probe's keys."""
+    """Part of the probe's keys."""
     instance: Annotated[Printable | None, Field(examples=["prober-0"])] = None
-    """That the prober of this name made."""
+    """Name of the prober that executed it."""
     since: Moment | None = None
-    """That began then or later."""
+    """Earliest start."""
     until: Moment | None = None
-    """That began earlier."""
+    """Upper bound of the start, excluded."""
 
     @property
     def wanted(self) -> RunFilter:
-        """The same for the store."""
+        """Filter for the store."""
         return RunFilter(**_columns(self))
 
 
 class FindingParameters(Paged):
-    """Which findings: all that agree with what is given."""
+    """Filters of a list of findings; all given ones must match."""
 
     kind: Annotated[Kind | None, Field(examples=["REDELIVERY_SKIP"])] = None
-    """Of this kind."""
+    """Kind of finding."""
     status: Annotated[Status | None, Field(examples=["violation"])] = None
-    """That are so sure."""
+    """Certainty of the finding."""
     key: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX, examples=["ordering-3"])] = None
-    """On this ordering key."""
+    """Ordering key."""
     subscription: Annotated[Name | None, Field(examples=["projects/my-project/subscriptions/okp-ordering"])] = None
-    """On the subscription of this full name."""
+    """Full name of the subscription."""
     target: Annotated[Name | None, Field(examples=["europe"])] = None
-    """On this target."""
+    """Name of the target."""
     probe: Annotated[Name | None, Field(examples=["ordering"])] = None
-    """That runs of this probe made."""
+    """Name of the probe."""
     vantage: Annotated[Name | None, Field(examples=["wire"])] = None
-    """Seen from here."""
+    """Vantage of the run."""
     part: Annotated[Name | None, Field(examples=["2/4"])] = None
-    """That runs of this part of the probe's keys made."""
+    """Part of the probe's keys."""
     instance: Annotated[Printable | None, Field(examples=["prober-0"])] = None
-    """That the prober of this name made."""
+    """Name of the prober that made it."""
     run: Annotated[Name | None, Field(examples=["ordering-1f3a9c02"])] = None
-    """That this run made."""
+    """Id of the run that made it."""
     incident: Annotated[Name | None, Field(examples=["ordering-1f3a9c02-redelivery"])] = None
-    """That belong to this incident."""
+    """Id of its incident."""
     open: bool | None = None
-    """true: their incident is open. false: it is closed, or they failed no run."""
+    """true: its incident is open. false: it is closed, or the finding failed no run."""
     since: Moment | None = None
-    """That were found then or later."""
+    """Earliest time of the finding."""
     until: Moment | None = None
-    """That were found earlier."""
+    """Upper bound of the time of the finding, excluded."""
 
     @property
     def wanted(self) -> FindingFilter:
-        """The same for the store."""
+        """Filter for the store."""
         return FindingFilter(**_columns(self))
 
 
 class IncidentParameters(Paged):
-    """Which incidents: all that agree with what is given."""
+    """Filters of a list of incidents; all given ones must match."""
 
     target: Annotated[Name | None, Field(examples=["europe"])] = None
-    """On this target."""
+    """Name of the target."""
     symptom: Annotated[Symptom | None, Field(examples=["redelivery"])] = None
-    """With this symptom."""
+    """Symptom of the incident."""
     open: bool | None = None
-    """true: open ones. false: closed ones."""
+    """true: open incidents. false: closed incidents."""
     since: Moment | None = None
-    """That began then or later."""
+    """Earliest start."""
     until: Moment | None = None
-    """That began earlier."""
+    """Upper bound of the start, excluded."""
 
     @property
     def wanted(self) -> IncidentFilter:
-        """The same for the store."""
+        """Filter for the store."""
         return IncidentFilter(**_columns(self))
 
 
@@ -173,59 +173,59 @@ ListParameters: TypeAlias = RunParameters | FindingParameters | IncidentParamete
 
 
 class EvidenceParameters(QueryParameters):
-    """Which events."""
+    """Selection of events."""
 
     show: Annotated[Shown, Field(examples=["smallest"])] = Shown.SMALLEST
-    """The smallest history that shows the finding, or everything on its key until it was made: the latest of it, if that is much."""
+    """Minimal reproduction of the finding, or all events of its key until then: the latest ones, if they are many."""
 
 
 class KeyParameters(QueryParameters):
-    """Which key."""
+    """Selection of an ordering key."""
 
     key: Annotated[str, Field(max_length=TEXT_LENGTH_MAX, examples=["ordering-3"])]
-    """The ordering key; any text."""
+    """Ordering key; any text."""
 
 
 class SubscriptionParameters(QueryParameters):
-    """Since when."""
+    """Period of counted findings."""
 
     since: Moment | None = None
-    """Findings from then on are counted; without it those of the last 24 hours."""
+    """Start of the period; without it the last 24 hours."""
 
 
 class ChartParameters(QueryParameters):
-    """Which charts."""
+    """Period of charts."""
 
     range: Annotated[TimeRange | None, Field(examples=["24h"])] = None
-    """How far back they reach; without it six hours, or one as long as no prober is older."""
+    """Length of the period; without it six hours, or one hour while all probers are younger than that."""
 
     def span(self, snapshot: StatusSnapshot) -> ChartSpan:
-        """The time that they show."""
+        """Return the period of the charts."""
         oldest = min((prober.started_at for prober in snapshot.probers), default=snapshot.started_at)
         usual = TimeRange.HOUR if snapshot.at - oldest <= TimeRange.HOUR.seconds else TimeRange.HOURS
         return ChartSpan.until(snapshot.at, self.range or usual)
 
 
 class LiveParameters(QueryParameters):
-    """Which run under way, the newest one that agrees with all, and what of it."""
+    """Selection of the newest matching run in progress, and of its events."""
 
     run: Annotated[str, Field(max_length=TEXT_LENGTH_MAX)] = ""
-    """The run of this name."""
+    """Id of the run."""
     probe: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX)] = None
-    """Of this probe."""
+    """Name of the probe."""
     target: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX)] = None
-    """On this target."""
+    """Name of the target."""
     vantage: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX)] = None
-    """Seen from here."""
+    """Vantage of the run."""
     part: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX)] = None
-    """On this part of the keys."""
+    """Part of the probe's keys."""
     key: Annotated[str, Field(max_length=TEXT_LENGTH_MAX)] = ""
-    """Only events on this ordering key; empty: on all of them."""
+    """Ordering key of the events; empty: all keys."""
     after: Annotated[int, Field(ge=0)] = 0
-    """Events behind this number."""
+    """Number of the event after which the events start."""
 
     def agrees(self, run: WatchedRun) -> bool:
-        """Whether the run is one of those."""
+        """Return whether a run matches."""
         where = run.probe_instance
         return (
             self.run in ("", run.run_id)
@@ -235,44 +235,44 @@ class LiveParameters(QueryParameters):
 
 
 class InstanceParameters(ChartParameters):
-    """Which probe instances of a probe: all that agree with what is given."""
+    """Filters of a probe's instances; all given ones must match."""
 
     target: Annotated[Name | None, Field(examples=["europe"])] = None
-    """On this target."""
+    """Name of the target."""
     vantage: Annotated[Name | None, Field(examples=["wire"])] = None
-    """Seen from here."""
+    """Vantage of the probe instance."""
     part: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX, examples=["2/4"])] = None
-    """On this part of the keys; empty: where they are not divided."""
+    """Part of the probe's keys; empty: probe instances with undivided keys."""
 
     def agrees(self, instance: ProbeInstance) -> bool:
-        """Whether the probe instance is one of those."""
+        """Return whether a probe instance matches."""
         return is_at(instance, self.target, self.vantage, self.part)
 
 
 class ReportParameters(QueryParameters):
-    """Which day."""
+    """Selection of the day of a report."""
 
     date: Date | None = None
-    """The day in UTC; without it the newest one that is reported on."""
+    """Day in UTC; without it the newest day with a report."""
 
 
 class HotKeyParameters(ReportParameters):
-    """Which hot keys."""
+    """Filters of a list of hot keys."""
 
     target: Annotated[Name | None, Field(examples=["europe"])] = None
-    """On this target."""
+    """Name of the target."""
     subscription: Annotated[Name | None, Field(examples=["projects/my-project/subscriptions/okp-ordering"])] = None
-    """On the subscription of this full name; of an observed stream, of this name in metrics."""
+    """Full name of the subscription; for an observed stream its name in metrics."""
     limit: Annotated[int, Field(ge=1, le=PAGE_MAX, examples=[20])] = PAGE
-    """How many keys at most; of each observed stream at most ten."""
+    """Maximum number of keys; for each observed stream at most ten."""
 
     def of_day(self, reader: ReportReader) -> HotKeysReport | None:
-        """The report that is asked for; None: there is none. Raises HistoryError."""
+        """Return the requested report, or None if it does not exist. Raises HistoryError."""
         day = self.date or reader.latest_day(Job.HOT_KEYS)
         return None if day is None else reader.hot_keys(day, self.limit, target=self.target, subscription=self.subscription)
 
     def of_streams(self, streams: Iterable[StreamKeys]) -> tuple[StreamKeys, ...]:
-        """The observed streams that are asked for, each with so many top keys; none for a day."""
+        """Return the requested observed streams, each with at most `limit` top keys; none if a day is given."""
         if self.date is not None:
             return ()
         asked = (one for one in streams if self.target in (None, one.target) and self.subscription in (None, one.subscription))
@@ -280,25 +280,25 @@ class HotKeyParameters(ReportParameters):
 
 
 class HotKeyPageParameters(HotKeyParameters):
-    """Which hot keys, and what the map of them shows."""
+    """Filters of hot keys, and the measure of their map."""
 
     measure: Measure = Measure.BACKLOG
-    """The measure that the map shows over the day."""
+    """Measure that the map shows over the day."""
 
 
 async def said_once(request: Request) -> None:
-    """Refuses a parameter that is given twice. (A coroutine only since FastAPI runs everything else in a thread.)"""
+    """Reject a parameter that is given twice. (A coroutine, since FastAPI runs plain functions in a thread.)"""
     twice = [name for name, count in Counter(name for name, _ in request.query_params.multi_items()).items() if count > 1]
     if twice:
         raise HTTPException(400, f"{twice[0][:TEXT_LENGTH_MAX]}: give it once")
 
 
 def is_at(instance: ProbeInstance, target: str | None, vantage: str | None, part: str | None) -> bool:
-    """Whether a probe instance agrees with every given value."""
+    """Return whether a probe instance matches every given value."""
     wanted = (target, instance.target), (vantage, instance.vantage), (part, instance.part)
     return all(one in (None, there) for one, there in wanted)
 
 
 def seconds(moment: datetime.datetime | None) -> float | None:
-    """A time in seconds since 1970."""
+    """Return a time in seconds since 1970."""
     return None if moment is None else moment.timestamp()

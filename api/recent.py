@@ -1,4 +1,4 @@
-"""The content of the store that pages show beyond the current status. Asked now and then, however many look."""
+"""Content of the store that pages show beyond the current status. It is cached, so any number of readers cause few queries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHARTS_FRESH_MAX_S: Final = 60.0
 CELLS_FRESH_MIN_S: Final = 4.0
 CELLS_FRESH_MAX_S: Final = 300.0
 CELL_PARTS: Final = 200
-"""Timelines and maps are made again after such a part of a cell."""
+"""Fraction of a cell after which timelines and maps are refreshed."""
 HOT_KEYS_FRESH_S: Final = 60.0
 UPTIME_FRESH_S: Final = 300.0
 ACKNOWLEDGEMENTS_FRESH_S: Final = 5.0
@@ -41,19 +41,19 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class HotKeys:
-    """The newest report on hot keys; None: there is none, `why` says the reason."""
+    """The newest report on hot keys; None: there is none, for the reason `why`."""
 
     report: HotKeysReport | None
     why: str = ""
 
 
 def bins_of(archive: Archive, instance: InstanceKey, span: ChartSpan) -> tuple[BinOfRuns, ...]:
-    """The data of the charts of a probe instance, the oldest first. Raises what the store raises."""
+    """Return the data of the charts of a probe instance, the oldest first. Raises the errors of the store."""
     return OverTime(archive.queries.database).runs(instance, span.since, span.bin_s, TITLES)
 
 
 def slices_of(archive: Archive, objective: Objective, span: ChartSpan) -> Mapping[str, Mapping[float, SliCounts]]:
-    """The slices of an objective for its charts: target by target, by the time of their beginning. Raises what the store raises."""
+    """Return the slices of an objective for its charts, by target and start time. Raises the errors of the store."""
     length_s = span.reach.slice_s
     return OverTime(archive.queries.database).counts(objective, begin_of(span.since, length_s), span.now, length_s)
 
@@ -63,14 +63,14 @@ def _cells_fresh_s(span: ChartSpan) -> float:
 
 
 class Recent:
-    """Remembers each answer for some seconds. For threads: at worst two of them ask at the same time."""
+    """Cache of answers for some seconds. Thread-safe: at worst two threads run the same query at once."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._answers: dict[object, tuple[float, object]] = {}
 
     def timeline(self, snapshot: StatusSnapshot, span: ChartSpan) -> Timeline:
-        """The timeline of every probe instance; without a row where the store cannot be asked."""
+        """Return the timeline of every probe instance; without rows if the store cannot be queried."""
         self._forget({instance.probe_instance.key for instance in snapshot.probe_instances})
         ask = partial(OverTime(self._archive.queries.database).verdicts, span.since, span.now, span.reach.cell_s)
         try:
@@ -80,12 +80,12 @@ class Recent:
         return timeline_of((instance.probe_instance.key for instance in snapshot.probe_instances), found, span)
 
     def charts_of(self, instance: ProbeInstance, span: ChartSpan) -> tuple[Plot, ...]:
-        """The charts of one probe instance. Raises what the store raises."""
+        """Return the charts of one probe instance. Raises the errors of the store."""
         fresh_s = min(max(span.bin_s, CHARTS_FRESH_MIN_S), CHARTS_FRESH_MAX_S)
         return self._fresh((instance.key, span.reach), fresh_s, lambda: self._charts(instance, span))
 
     def latency_map(self, instance: ProbeInstance, indicator: Indicator, span: ChartSpan) -> HeatMap | None:
-        """How the latencies of a probe instance are spread over a span of whole cells. Raises what the store raises."""
+        """Return the distribution of a probe instance's latencies over a span of whole cells. Raises the errors of the store."""
         limit_s = thresholds(self._archive.objectives).get(indicator)
         ask = partial(OverTime(self._archive.queries.database).histograms, instance.key, indicator)
 
@@ -95,15 +95,15 @@ class Recent:
         return self._fresh((instance.key, span.reach, indicator), _cells_fresh_s(span), made)[0]
 
     def hot_keys(self) -> HotKeys:
-        """The first hot keys of the newest report. Never fails."""
+        """Return the first hot keys of the newest report. Never fails."""
         return self._fresh(Job.HOT_KEYS, HOT_KEYS_FRESH_S, self._hot_keys)
 
     def monthly_uptime(self, now: float) -> tuple[MonthlyUptime, ...]:
-        """Uptime of each target by month. Raises what the store raises."""
+        """Return the uptime of each target by month. Raises the errors of the store."""
         return self._fresh("uptime", UPTIME_FRESH_S, lambda: self._archive.monthly_uptime(now))
 
     def acknowledgements(self, now: float) -> Acknowledgements:
-        """How many incidents were acknowledged in time. Raises what the store raises."""
+        """Return the number of incidents acknowledged in time. Raises the errors of the store."""
         ask = partial(self._archive.queries.acknowledgements, now)
         return self._fresh("acknowledgements", ACKNOWLEDGEMENTS_FRESH_S, ask)
 

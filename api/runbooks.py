@@ -25,7 +25,7 @@ from markdown_it.token import Token
 FOLDER: Final = Path(__file__).parent / "pages" / "runbooks"
 SUFFIX: Final = ".md"
 INDEX: Final = "README"
-"""The introduction to all of them; part of their list."""
+"""Introduction to all runbooks; part of their list."""
 PARAMETERS: Final = re.compile(
     "target|environment|topic|probe|kind|slo|baseline|candidate|own_subscription|instance|component|job|job_name|rule_group|drill"
     "|project|label|operation|id|key"
@@ -46,9 +46,9 @@ _ROLES: Final = {"table_open": "table", "thead_open": "rowgroup", "tbody_open": 
 class Reader:
     """The request for a runbook.
 
-    root      relative address of the start page, from the page that is read.
+    root      relative address of the start page, from the requested page.
     address   absolute address of the start page; the browser replaces it if the reader is behind a proxy.
-    query     parameters of the page's address. Unknown ones, and values that do not belong on a command line, are ignored.
+    query     parameters of the page's address. Unknown ones, and values that are unsafe on a command line, are ignored.
     """
 
     root: str = ""
@@ -81,29 +81,29 @@ class Runbook:
         return "prober" if self.name.startswith(_OWN) else "service"
 
     def lead(self, reader: Reader) -> str:
-        """The text between title and first section, as HTML."""
+        """Return the text between title and first section, as HTML."""
         return _html(self.before_sections, reader)
 
     def body(self, reader: Reader) -> str:
-        """The sections, as HTML."""
+        """Return the sections, as HTML."""
         return _html(self.sections, reader)
 
 
 def runbook_address(name: str, base: str | None, root: str, about: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The address of a runbook: below `base`, or of this service, whose start page is at `root`. `about` fills in its placeholders."""
+    """Return the address of a runbook: below `base`, or of this service with start page `root`. `about` fills in its placeholders."""
     query = f"?{urlencode(about)}" if about else ""
     return f"{base.rstrip('/')}/{name}{SUFFIX}{query}" if base else f"{root}runbooks/{name}{query}"
 
 
 @cache
 def runbooks() -> Mapping[str, Runbook]:
-    """Every runbook by name, in alphabetical order, and `INDEX`. Reads the files at the first call."""
+    """Return all runbooks by name, in alphabetical order, and `INDEX`. Reads the files at the first call."""
     files = sorted(FOLDER.glob(f"*{SUFFIX}"))
     return MappingProxyType({path.stem: parsed(path.stem, path.read_text(encoding="utf-8")) for path in files})
 
 
 def parsed(name: str, text: str) -> Runbook:
-    """A runbook from its text in Markdown."""
+    """Return a runbook from its text in Markdown."""
     tokens = _MARKDOWN.parse(text)
     title, *_ = (token.content for token in tokens if token.type == "inline")
     shown = [token for token in tokens[3:] if token.type not in ("blockquote_open", "blockquote_close")]  # without the title
@@ -131,7 +131,7 @@ def _first_sentence(tokens: Sequence[Token]) -> str:
 
 
 def _code(text: str, reader: Reader, *, is_query: bool = False) -> str:
-    """Code as HTML, its placeholders filled in: as words of a shell, in an address percent-encoded, in PromQL within double quotes."""
+    """Return code as HTML with placeholders filled in: quoted for a shell, percent-encoded in an address, in double quotes in PromQL."""
     values = reader.values
 
     def fill(found: re.Match[str]) -> str:
@@ -154,14 +154,14 @@ def _in_promql(value: str) -> str:
 
 
 def _address(reader: Reader) -> str:
-    """The address of the start page. The placeholder stays if a client sent a host name that does not belong on a command line."""
+    """Return the address of the start page. The placeholder stays if the host name of a request is unsafe on a command line."""
     if not _ADDRESS.fullmatch(reader.address):
         return _PROBER
     return f'<span data-address="{escape(reader.root or "./")}">{escape(reader.address)}</span>'
 
 
 def _link(renderer: RendererProtocol, tokens: Sequence[Token], number: int, options: Any, env: Any) -> str:
-    """A link to another runbook leads to its page, and hands on the parameters."""
+    """Render a link to another runbook as a link to its page with the parameters."""
     address, reader = str(tokens[number].attrs["href"]), env["reader"]
     if page := _PAGE.fullmatch(address):
         name, fragment = page[1], page[2] or ""
@@ -170,11 +170,11 @@ def _link(renderer: RendererProtocol, tokens: Sequence[Token], number: int, opti
     return f'<a href="{escape(address)}">'
 
 
-# --- what a page needs beyond the text ---------------------------------------------------------------------------------------
+# --- elements of a page beyond the text --------------------------------------------------------------------------------------
 
 
 def _name_headings(tokens: Sequence[Token]) -> None:
-    """Sections can be linked, by the names that they have where the files are usually read."""
+    """Give sections the ids that they have where the files are usually read, so that they can be linked."""
     for heading, inside in pairwise(tokens):
         if heading.type == "heading_open":
             heading.attrSet("id", re.sub(r"[^\w-]", "", _plain(inside).lower().replace(" ", "-")))
@@ -203,7 +203,7 @@ def _name_cells(tokens: Sequence[Token]) -> None:
 
 
 def _fence(renderer: RendererProtocol, tokens: Sequence[Token], number: int, options: Any, env: Any) -> str:
-    """A block of commands, or of a query, that can be copied and scrolled without a mouse."""
+    """Render a block of commands, or of a query, that can be copied and scrolled without a mouse."""
     token = tokens[number]
     is_query = token.info == "promql"
     code = _code(token.content.rstrip(), env["reader"], is_query=is_query)

@@ -1,6 +1,6 @@
 """The API in a process of its own, from the status store alone: for many readers, or several replicas behind one address.
 
-It probes nothing, so a run cannot be begun here, and its metrics are about itself. Of another configuration it takes over the objectives.
+It does not probe, so it cannot start runs, and its metrics are about itself. From a changed configuration it applies the objectives.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ async def run_alone(file: ConfigurationFile, environ: Mapping[str, str], version
 
 
 class Alone:
-    """The view of an API without a prober: only whether the store answers, which is asked every few seconds."""
+    """View of an API without a prober. It knows only whether the store answers, which it checks every few seconds."""
 
     def __init__(self, config: Config, database: Database, version: str) -> None:
         self._config = config
@@ -81,7 +81,7 @@ class Alone:
         self._database.close()
 
     def snapshot(self) -> StatusSnapshot:
-        """Nothing is known but by the store."""
+        """Return an empty snapshot: all data comes from the store."""
         at, since = wall_s(), self._started_at
         troubles = tuple(filter(None, (self._configuration.trouble,)))
         return StatusSnapshot(
@@ -89,45 +89,45 @@ class Alone:
         )
 
     def follow(self, file: ConfigurationFile, environ: Mapping[str, str], archive: Archive) -> None:
-        """Lets what is shown of the archive follow a configuration file. To be called before it is entered."""
+        """Apply changes of a configuration file to the archive. To be called before the view is entered."""
         self._followers.append(archive.follow)
         self._following = Following(file, environ, self._apply, self._configured, self.failed)
 
     def reload(self) -> None:
-        """Looks at the configuration file at once, if there is one."""
+        """Read the configuration file immediately, if there is one."""
         self._following.ask()
 
     def run_now(self, instance: InstanceKey) -> RunOrdered:
-        """Nothing is probed here: raises KeyError for every probe instance."""
+        """Raise KeyError for every probe instance: this process does not probe."""
         raise KeyError(instance)
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:
-        """The answer to a scrape."""
+        """Return the response to a scrape."""
         return await self._scrapes.page(accept)
 
     def is_stored(self) -> bool:
-        """Nothing is known here that is not stored."""
+        """Return True: this process has no data that is not stored."""
         return True
 
     def is_unwritten(self, run_id: str) -> bool:
-        """Nothing runs here."""
+        """Return False: this process executes no runs."""
         return False
 
     def readiness(self) -> Readiness:
-        """Whether the store answers."""
+        """Return whether the store answers."""
         return Readiness(not self._problem, (self._problem,) if self._problem else ())
 
     def alive(self) -> bool:
-        """Whether the store is still being asked."""
+        """Return whether the checks of the store still run."""
         return not self._watching.done()
 
     def failed(self, error: Exception) -> None:
-        """A request could not be answered because of a mistake of ours."""
+        """Count and log a request that failed because of an internal error."""
         self._metrics.health.internal_error(Component.API)
         _log.error("internal error in the API", exc_info=error)
 
     async def _apply(self, config: Config) -> tuple[str, ...]:
-        """Takes over the objectives; returns the keys that the API reads at its start only and that differ."""
+        """Apply the objectives; return the changed keys that the API reads only at its start."""
         for follower in self._followers:
             follower(config)
         return tuple(key for key in restart_keys(self._config, config) if key.startswith(READ_AT_START))
@@ -142,7 +142,7 @@ class Alone:
             await self._ask()
 
     async def _ask(self) -> None:
-        """Look whether the store answers and fits; a store that does not is a problem until a command changes it."""
+        """Check that the store answers and has a supported revision; an unsupported one stays a problem until a command changes it."""
         problem = ""
         try:
             await asyncio.to_thread(self._look)
@@ -154,13 +154,13 @@ class Alone:
         self._problem = problem
 
     def _look(self) -> None:
-        """Upgrade a store that is older, unless it is pinned, and read from it."""
+        """Upgrade an older store, unless it is pinned, and read from it."""
         self._store.prepare()
         StatusQueries(self._database).probers()
 
 
 def _in_public(error: StatusError) -> str:
-    """The problem without hosts and folders, which the text of one that may pass names."""
+    """Return the problem without hosts and folders, which the text of an error may contain."""
     if isinstance(error, StoreReadOnly):
         return "the status store is read-only"
     return "the status store cannot be reached" if isinstance(error, StoreUnavailable) else str(error)

@@ -1,14 +1,14 @@
 """Support bundle of a finding: a zip file with the proof and its context.
 
-    README.txt     what was found, where and under which settings, and the commands that verify it again and repeat it
-    trace.jsonl    the evidence, as `ordering-prober verify` reads it: here, or in the bundle as it is
-    key.jsonl      everything that happened on the key until then, as far as it is kept
-    timeline.txt   each of its events with its time in UTC, and its whole ids
-    diagram.txt    its drawing, as text
-    finding.json   the finding as the API returns it
+    README.txt     the finding, its place and settings, and the commands that verify it again and repeat it
+    trace.jsonl    the evidence for `ordering-prober verify`, which also reads it from the bundle
+    key.jsonl      all stored events of the key until the finding
+    timeline.txt   each event with its time in UTC and complete ids
+    diagram.txt    the diagram as text
+    finding.json   the finding in the format of the API
 
-It is as bounded as the evidence is. It holds names of topics, subscriptions and keys, and message ids, but no message and no credential.
-Unknown values are marked as unknown.
+Its size is bounded like that of the evidence. It contains names of topics, subscriptions and keys, and message ids, but no message and no
+credential. Unknown values are marked as unknown.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ NOT_KEPT: Final = "not known: the run is not kept any more"
 LIBRARIES: Final = ("google-cloud-pubsub", "grpcio")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MEMBER_DATE: Final = (1980, 1, 1, 0, 0, 0)
-"""Every file in it has the same date, so that one finding always gives the same bundle."""
+"""Date of every file in the bundle, so that a finding always has the same bundle."""
 
 
 @dataclass(frozen=True, slots=True)
 class SupportBundle:
-    """The bundle of one finding. `probe_instance`: as configured now, of the probe that made it; None if no prober reports it any more."""
+    """The bundle of one finding. `probe_instance`: present configuration of its probe; None if no prober reports it any more."""
 
     case: FindingCase
     probe_instance: ProbeInstance | None
 
     def as_zip(self) -> bytes:
-        """The file."""
+        """Return the zip file."""
         packed = BytesIO()
         with ZipFile(packed, "w") as archive:
             for name, text in self.members().items():
@@ -55,7 +55,7 @@ class SupportBundle:
         return packed.getvalue()
 
     def members(self) -> Mapping[str, str]:
-        """The files in it by name; those that need evidence are missing if there is none that can be read."""
+        """Return the files in it by name, without those that need evidence if there is none that can be read."""
         evidence = self.case.record.evidence
         detail = FindingDetail.of(self.case.record, self.case.run).model_dump_json(indent=2)
         texts = {"README.txt": "\n".join(self._readme()) + "\n", "finding.json": detail + "\n"}
@@ -103,7 +103,7 @@ class SupportBundle:
         yield "one publish request", "not recorded: whether two messages were in one"
 
     def _timeline(self, trace: str) -> Iterator[str]:
-        """Each event as the trace has it, after its time and its line."""
+        """Yield each event of the trace, after its time and its line."""
         run = self.case.run
         yield f"{'line':>5}  {'UTC by the clock of the prober':<32}  event (publish_time: nanoseconds since 1970, in UTC behind it)"
         for number, line in enumerate(trace.splitlines()[FIRST_EVENT_LINE - 1 :], FIRST_EVENT_LINE):
@@ -133,7 +133,7 @@ def _installed(library: str) -> str:
 
 
 def _utc(at: float) -> str:
-    """A time in seconds since 1970, to the microsecond; the number itself where no calendar has it."""
+    """Return a time in seconds since 1970 as text, to the microsecond; the number itself outside the calendar's range."""
     try:
         return (_EPOCH + timedelta(seconds=at)).isoformat(timespec="microseconds").replace("+00:00", "Z")
     except (OverflowError, ValueError):

@@ -1,4 +1,4 @@
-"""The pages: templates with the words that they use. Everything that is written into a page is escaped."""
+"""HTML pages from templates. All values are escaped."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ _ENVIRONMENT.globals["runbook_address"] = runbook_address
 
 
 def rendered_page(template: str, values: Mapping[str, object], status: int = 200) -> HTMLResponse:
-    """A page from a template and what it shows.
+    """Return a page from a template and its values.
 
-    root     how it reaches the start page: empty, or so many times `../`.
-    address  where the start page is, as this reader calls it; only of pages that say so.
-    linked   whether the runs, findings and incidents that it names are in the store; else it links none of them.
+    root     path to the start page: empty, or repeated `../`.
+    address  address of the start page from the reader's view; only for pages that show it.
+    linked   whether the named runs, findings and incidents are in the store; else none is linked.
     """
     return HTMLResponse(_ENVIRONMENT.get_template(template).render({"root": "", "linked": True, **values}), status)
 
 
 def rendered_macro(template: str, macro: str, *values: object) -> str:
-    """A part of a page: what a macro of a template makes of these values."""
+    """Return a part of a page: the result of a template's macro for these values."""
     return str(getattr(_ENVIRONMENT.get_template(template).module, macro)(*values))
 
 
 def root_of(request: Request) -> str:
-    """How the page at the address of a request reaches the start page, as the browser counts: an escaped slash is none."""
+    """Return the path from a request's address to the start page, as browsers count: an escaped slash is none."""
     path: bytes = request.scope.get("raw_path") or request.url.path.encode()
     return "../" * (path.partition(b"?")[0].count(b"/") - 1)
 
 
 def absent_page(request: Request, status: int, reason: str, headers: Mapping[str, str] | None = None) -> HTMLResponse:
-    """The page that stands in the place of one that cannot be shown. `reason` is a sentence."""
+    """Return the page in place of one that cannot be shown. `reason` is a sentence."""
     answer = rendered_page(
         "absent.html", {"root": root_of(request), "title": _TITLES.get(status, NO_PAGE), "reason": reason}, status
     )

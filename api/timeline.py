@@ -1,4 +1,4 @@
-"""The timeline of the probes: for each probe instance a row of cells, each a stretch of time with the worst that its runs had to say."""
+"""Timeline of the probes: a row of cells for each probe instance, each with the worst condition of a period."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from prober.sinks.live.condition import Condition
 from prober.sinks.status.over_time import RunsOfCell
 
 RANGE: Final = TimeRange.DAY
-"""How far it reaches back, unless it is asked for another range."""
+"""Default range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A stretch of time at one probe instance. `runs` None: no run that began in it is stored."""
+    """A period at one probe instance. `runs` None: no run that started in it is stored."""
 
     begin: float
     runs: RunsOfCell | None
 
     @property
     def condition(self) -> Condition | None:
-        """The worst condition of its runs."""
+        """Worst condition of its runs."""
         return None if self.runs is None else self.runs.worst
 
     @property
     def words(self) -> str:
-        """When it began, its runs by condition, and the reason of the run that it leads to."""
+        """Start of the cell, its runs by condition, and the reason of the linked run."""
         if self.runs is None:
             return f"{clock(self.begin)}: no runs"
         by_condition = ", ".join(f"{self.runs.runs[one]} {one}" for one in Condition if one in self.runs.runs)
@@ -40,9 +40,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The rows by probe instance, none if the store could not be asked.
+    """Rows by probe instance, none if the store could not be queried.
 
-    `span` is the time from the first cell to the end of the last one, which is under way.
+    `span` is the time from the first cell to the end of the last one, which is not over yet.
     """
 
     span: ChartSpan
@@ -50,7 +50,7 @@ class Timeline:
 
 
 def timeline_span(now: float, reach: TimeRange) -> ChartSpan:
-    """The whole cells up to the one of this moment."""
+    """Return the whole cells up to the present one."""
     end = (now // reach.cell_s + 1.0) * reach.cell_s
     return ChartSpan.until(end, reach)
 
@@ -58,7 +58,7 @@ def timeline_span(now: float, reach: TimeRange) -> ChartSpan:
 def timeline_of(
     instances: Iterable[InstanceKey], found: Mapping[InstanceKey, Mapping[int, RunsOfCell]], span: ChartSpan
 ) -> Timeline:
-    """The timeline of these probe instances from the runs that were found."""
+    """Return the timeline of these probe instances from the runs found."""
     numbers = range(int(span.since // span.reach.cell_s), int(span.now // span.reach.cell_s))
     rows = {
         instance: tuple(Cell(number * float(span.reach.cell_s), found.get(instance, {}).get(number)) for number in numbers)
@@ -68,7 +68,7 @@ def timeline_of(
 
 
 def in_words(cells: Iterable[Cell]) -> str:
-    """A row for those who do not see it."""
+    """Return a row as text for screen readers."""
     runs = [cell.runs for cell in cells if cell.runs is not None]
     total = {one: sum(each.runs.get(one, 0) for each in runs) for one in Condition}
     said = ", ".join(f"{count} {one}" for one, count in total.items() if count)

@@ -1,4 +1,4 @@
-"""The service as the API needs it: everything that is asked over HTTP is asked here."""
+"""Interface of the service for the API: all data of HTTP responses comes through it."""
 
 from __future__ import annotations
 
@@ -26,56 +26,56 @@ from prober.slo.uptime import MonthlyUptime
 
 
 class View(Protocol):
-    """The service, as the API sees it. Every method answers from memory, on the event loop; all but `metrics` at once.
+    """The service for the API. Every method answers from memory, on the event loop; all but `metrics` immediately.
 
-    `feed`: the events of the runs of this process, for the event loop only.
+    `feed`: events of this process' runs, for the event loop only.
     """
 
     feed: LiveFeed
 
     def snapshot(self) -> StatusSnapshot:
-        """How everything stands now, as far as this process knows by itself; one that does not probe knows of no probe instance."""
+        """Return the current status as known to this process alone; without probing it contains no probe instance."""
         ...
 
     def run_now(self, instance: InstanceKey) -> RunOrdered:
-        """Starts a run beyond the schedule, or says why none starts. KeyError: this process has no such probe instance."""
+        """Start an unscheduled run, or return the reason why none starts. KeyError: not a probe instance of this process."""
         ...
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:
-        """The answer to a scrape with this Accept header: content type and body. Written beside the loop, at most once a second."""
+        """Return content type and body of a scrape with this Accept header. Written in a thread, at most once a second."""
         ...
 
     def is_stored(self) -> bool:
-        """Whether what this process knows reaches the status store; True for one that does not probe."""
+        """Return whether the data of this process reaches the status store; True without probing."""
         ...
 
     def is_unwritten(self, run_id: str) -> bool:
-        """Whether a run of this process has ended and is still to be written to the status store."""
+        """Return whether a run of this process has ended and is not stored yet."""
         ...
 
     def readiness(self) -> Readiness:
-        """Whether runs are scheduled and can be recorded."""
+        """Return whether runs are scheduled and can be recorded."""
         ...
 
     def alive(self) -> bool:
-        """False when something has ended that only a restart brings back.
+        """Return False if a part has ended that only a restart brings back.
 
         A response proves that the event loop runs.
         """
         ...
 
     def failed(self, error: Exception) -> None:
-        """A request could not be answered because of a mistake of ours; to be counted and logged."""
+        """Count and log a request that failed because of an internal error."""
         ...
 
 
 @dataclass(slots=True)
 class Archive:
-    """Where runs, findings and counts are kept, and which objectives they are counted for. Questions to it block: ask from a thread.
+    """Stored runs, findings and counts, and the objectives of the counts. Queries block: call them in a thread.
 
-    reports       what the nightly jobs say; None: it is not known where they write it (`history.reports`).
-    comparisons   the targets that are compared.
-    detectable    how rare a fault may be that the schedule finds, by target and indicator.
+    reports       reports of the nightly jobs; None: their location is unknown (`history.reports`).
+    comparisons   compared targets.
+    detectable    smallest detectable fault rate of the schedule, by target and indicator.
     """
 
     queries: StatusQueries
@@ -85,37 +85,37 @@ class Archive:
     detectable: Mapping[tuple[str, Indicator], tuple[Detectable, ...]] = field(default_factory=dict)
 
     def compared(self, now: float) -> tuple[Comparison, ...]:
-        """Every comparison by the runs until now, seconds since 1970. Raises what the store raises."""
+        """Return all comparisons with the runs until now, seconds since 1970. Raises the errors of the store."""
         return tuple(compare_stored(self.queries, each.settings, each.common, now) for each in self.comparisons)
 
     def monthly_uptime(self, now: float) -> tuple[MonthlyUptime, ...]:
-        """Uptime of each target by month, the newest month first. Raises what the store raises."""
+        """Return the uptime of each target by month, the newest month first. Raises the errors of the store."""
         return monthly_uptime(self.queries.database, now)
 
     def newest_hot_keys(self, limit: int = ROWS_MAX) -> HotKeysReport | None:
-        """The newest report on hot keys, with so many of them; None: there is none. Raises HistoryError."""
+        """Return the newest report on hot keys, with at most `limit` keys; None without a report. Raises HistoryError."""
         day = None if self.reports is None else self.reports.latest_day(Job.HOT_KEYS)
         return None if self.reports is None or day is None else self.reports.hot_keys(day, limit)
 
     def newest_burn(self, objective: str) -> BurnReport | None:
-        """The newest report about an objective; None: there is none. Raises HistoryError."""
+        """Return the newest report about an objective; None without a report. Raises HistoryError."""
         day = None if self.reports is None else self.reports.latest_day(Job.SLO_BURN)
         return None if self.reports is None or day is None else self.reports.slo_burn(day, objective=objective)
 
     def acknowledge(self, incident_id: str, said: Acknowledgement) -> bool:
-        """Stores an acknowledgement of an incident.
+        """Store an acknowledgement of an incident.
 
-        False: no incident has this name. Raises the errors of the store.
+        Returns False if the incident does not exist. Raises the errors of the store.
         """
         return StatusStore(self.queries.database).acknowledge(incident_id, said)
 
     def follow(self, config: Config) -> None:
-        """Another configuration is in force from now on."""
+        """Apply another configuration."""
         self.objectives, self.comparisons, self.detectable = config.objectives, comparisons_of(config), detectable_on(config)
 
     @classmethod
     def of(cls, config: Config, queries: StatusQueries) -> Archive:
-        """The archive that a configuration names. Raises HistoryError for a place where no reports can be."""
+        """Return the archive of a configuration. Raises HistoryError for a location that cannot contain reports."""
         location = config.history.reports
         reports = None if location is None else ReportReader(str(location))
         return cls(queries, config.objectives, reports, comparisons_of(config), detectable_on(config))

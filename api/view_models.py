@@ -1,4 +1,4 @@
-"""The content of each page, from the store and the reports. Questions to them block: ask from a thread."""
+"""Content of each page, from the store and the reports. Queries block: call them in a thread."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ Values: TypeAlias = Mapping[str, object]
 
 
 class PageContents:
-    """Asks an archive. Raises `HTTPException` for what is not there, and what the archive raises."""
+    """Content of pages from an archive. Raises `HTTPException` for missing records, and the errors of the archive."""
 
     def __init__(self, archive: Archive, settings: Api) -> None:
         self._archive, self._recent = archive, Recent(archive)
         self._runbooks, self._writes = settings.runbooks, settings.token is not None
 
     def status(self, asked: ChartParameters, snapshot: StatusSnapshot) -> Values:
-        """How everything stands, with the timeline and hot keys."""
+        """Return the current status, with the timeline and hot keys."""
         return {
             "runbooks": self._runbooks,
             "snapshot": snapshot,
@@ -80,14 +80,14 @@ class PageContents:
         }
 
     def incidents(self, asked: IncidentParameters, snapshot: StatusSnapshot) -> Values:
-        """A page of incidents."""
+        """Return a page of incidents."""
         feed = urlencode(as_query(asked, without={"cursor", "limit"}))
         listed = _listed(self._archive.queries.incidents, asked, snapshot)
         acknowledged = self._recent.acknowledgements(snapshot.at)
         return {**listed, "runbooks": self._runbooks, "feed": feed, "symptoms": tuple(Symptom), "acknowledged": acknowledged}
 
     def incident(self, incident_id: str, snapshot: StatusSnapshot) -> Values:
-        """An incident with the finding that stands for it and its newest ones."""
+        """Return an incident with its exemplar and its newest findings."""
         queries, incident = self._archive.queries, incident_of(self._archive, incident_id)
         found = queries.findings(FindingFilter(incident_id=incident_id), limit=INCIDENT_FINDINGS_MAX)
         shown = queries.finding(incident.exemplar.finding_id) if incident.exemplar.finding_id else None
@@ -105,16 +105,16 @@ class PageContents:
         }
 
     def comparisons(self, snapshot: StatusSnapshot) -> Values:
-        """Every comparison by the newest runs."""
+        """Return all comparisons from the newest runs."""
         return {"now": snapshot.at, "compared": self._archive.compared(snapshot.at), "runbooks": self._runbooks}
 
     def findings(self, asked: FindingParameters, snapshot: StatusSnapshot) -> Values:
-        """A page of findings."""
+        """Return a page of findings."""
         listed = _listed(self._archive.queries.findings, asked, snapshot)
         return {**listed, "kinds": tuple(Kind), "statuses": tuple(Status)}
 
     def finding(self, finding_id: str, shown: Shown, snapshot: StatusSnapshot) -> Values:
-        """A finding with its run, and how often the like was found on its key."""
+        """Return a finding with its run, and the number of equal findings on its key."""
         queries, record = self._archive.queries, finding_of(self._archive, finding_id)
         groups = queries.findings_of_key(record.key)
         alike = next((group for group in groups if _is_alike(group, record)), None)
@@ -127,7 +127,7 @@ class PageContents:
         }
 
     def probe_instances(self, snapshot: StatusSnapshot) -> Values:
-        """Every probe instance."""
+        """Return all probe instances."""
         return {
             "now": snapshot.at,
             "linked": snapshot.stored,
@@ -137,7 +137,7 @@ class PageContents:
         }
 
     def probe(self, probe: str, asked: InstanceParameters, snapshot: StatusSnapshot) -> Values:
-        """The probe instances of a probe that agree with what is asked; if it is one, all about it."""
+        """Return the matching probe instances of a probe; a single one in full."""
         found = tuple(
             instance
             for instance in snapshot.probe_instances
@@ -165,7 +165,7 @@ class PageContents:
         return self._recent.timeline(snapshot, timeline_span(snapshot.at, reach or RANGE))
 
     def _instance(self, shown: InstanceSnapshot, snapshot: StatusSnapshot) -> Values:
-        """One probe instance: its incidents, newest runs and findings, and the objectives that it counts for."""
+        """Return one probe instance: its incidents, newest runs and findings, and the objectives that it measures."""
         instance, queries = shown.probe_instance, self._archive.queries
         where = {"probe": instance.probe, "target": instance.target, "vantage": instance.vantage, "part": instance.part}
         runs = RunFilter(probe=instance.probe, target=instance.target, vantage=instance.vantage, part=instance.part)
@@ -184,20 +184,20 @@ class PageContents:
         }
 
     def objectives(self, snapshot: StatusSnapshot) -> Values:
-        """Every objective, and how it stands on each target."""
+        """Return all objectives, with their status on each target."""
         slos = {one.name: tuple(slo for slo in snapshot.slos if slo.objective.name == one.name) for one in self._archive.objectives}
         return {"now": snapshot.at, "objectives": self._archive.objectives, "slos": slos, "uptime": self.uptime(snapshot)}
 
     def uptime(self, snapshot: StatusSnapshot) -> tuple[MonthlyUptime, ...]:
-        """Uptime of each target by month, a few minutes old at most. Raises what the store raises."""
+        """Return the uptime of each target by month, a few minutes old at most. Raises the errors of the store."""
         return self._recent.monthly_uptime(snapshot.at)
 
     def runs(self, asked: RunParameters, snapshot: StatusSnapshot) -> Values:
-        """A page of runs."""
+        """Return a page of runs."""
         return {**_listed(self._archive.queries.runs, asked, snapshot), "verdicts": tuple(Verdict)}
 
     def run(self, run_id: str) -> Values:
-        """A run with its findings."""
+        """Return a run with its findings."""
         run = run_of(self._archive, run_id)
         found = self._archive.queries.findings(FindingFilter(run_id=run_id), limit=FINDINGS_SHOWN_MAX)
         limits = thresholds(self._archive.objectives)
@@ -211,7 +211,7 @@ class PageContents:
         }
 
     def key(self, key: str) -> Values:
-        """The findings on a key, and whether it was hot."""
+        """Return the findings on a key, and its entries in the report on hot keys."""
         queries, report = self._archive.queries, self._archive.newest_hot_keys()
         return {
             "key": key,
@@ -222,7 +222,7 @@ class PageContents:
         }
 
     def hot_keys(self, asked: HotKeyPageParameters, snapshot: StatusSnapshot) -> Values:
-        """The hot keys of a day, and without a date the top keys of observed streams now."""
+        """Return the hot keys of a day; without a date also the current top keys of observed streams."""
         return {**self._hot_keys_of_day(asked), "streams": asked.of_streams(snapshot.streams), "now": snapshot.at}
 
     def _hot_keys_of_day(self, asked: HotKeyPageParameters) -> Values:
@@ -244,7 +244,7 @@ class PageContents:
         }
 
     def objective(self, name: str, asked: ChartParameters, snapshot: StatusSnapshot) -> Values:
-        """An objective on each of its targets."""
+        """Return an objective on each of its targets."""
         objective = objective_of(self._archive, name)
         slos = tuple(slo for slo in snapshot.slos if slo.objective.name == name)
         counted = {window: self._archive.queries.counts(window, snapshot.at) for window in windows_s(objective)}
@@ -262,13 +262,13 @@ class PageContents:
         }
 
     def books(self, reader: Reader) -> Values:
-        """Every runbook, those about the service first."""
+        """Return all runbooks, those about the service first."""
         books = [book for name, book in runbooks().items() if name != INDEX]
         groups = [(about, [book for book in books if book.about == about]) for about in ("service", "prober")]
         return {"index": runbooks()[INDEX], "groups": groups, "reader": reader}
 
     def book(self, name: str, reader: Reader) -> Values:
-        """A runbook, also by the name of its file."""
+        """Return a runbook, also by the name of its file."""
         book = runbooks().get(name.removesuffix(SUFFIX))
         if book is None or book.name == INDEX:
             raise HTTPException(404, "there is no runbook of this name; the page of all runbooks has those that there are")
@@ -280,7 +280,10 @@ class PageContents:
 
 
 def _listed(ask: Callable[..., Page[Item]], asked: ListParameters, snapshot: StatusSnapshot) -> Values:
-    """A page of a list, the query of the next one (empty: this is the end), and the targets, probes and vantages that its form offers."""
+    """Return a page of a list, the query of the next one (empty: none), and the options of its form.
+
+    The options are targets, probes and vantages.
+    """
     page = ask(asked.wanted, limit=asked.limit, cursor=asked.cursor)
     older = {} if page.next_cursor is None else {**as_query(asked, without={"cursor"}), "cursor": page.next_cursor}
     places = {

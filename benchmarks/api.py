@@ -356,7 +356,7 @@ def benchmark(options: argparse.Namespace) -> Mapping[str, tuple[float, ...]]:
 
 
 def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """What is wanted; see the head of this file."""
+    """Return the options; see the head of this file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1_000_000)
     parser.add_argument("--findings", type=int, default=100_000)
@@ -368,7 +368,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def figures() -> Iterator[Figure]:
-    """What the report says of the API: how long the slowest of a hundred requests takes."""
+    """Yield the figures of the API: p99 of the latency of each list."""
     for question, rounds in benchmark(options_of([])).items():
         yield Figure(f"{question}: p99 of {CLIENTS} clients", "ms", rounds, None if question in NO_LISTS else P99_MAX_MS)
 

@@ -1,4 +1,4 @@
-"""What the checker costs: time per event, as a multiple of what `orjson.loads` takes for the event's line, and bytes per key.
+"""Cost of the checker: time per event, as a multiple of the time of `orjson.loads` for the event's line, and bytes per key.
 
     python -m benchmarks.checker [HISTORY ...]
 

@@ -51,7 +51,7 @@ MESSAGES_PER_KEY: Final = 200
 EVENTS_PER_MESSAGE: Final = 4
 ROWS_AT_ONCE: Final = 250_000
 T0_S: Final = 1_000.0
-"""What the clock of the recorder says at midnight."""
+"""Reading of the recorder's clock at midnight, in seconds."""
 OPENS_S, SENDS_S, ENDS_S = 5.0, 10.0, DAY_S - 1.0
 PLAIN_BYTES: Final = 256
 BUSY_BYTES_PER_S: Final = 0.95e6
@@ -98,7 +98,7 @@ def key_traffic(messages: int) -> list[KeyTraffic]:
     return [*HOT, *(KeyTraffic(f"key-{number:05}", weight * plain) for number, weight in enumerate(weights))]
 
 
-# --- what happens to messages --------------------------------------------------------------------------------------------------
+# --- events of messages --------------------------------------------------------------------------------------------------------
 
 
 class Step(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a probed message costs: microseconds of the prober's CPU for publishing, receiving, acknowledging, verifying and counting it.
+"""Cost of a probed message: CPU microseconds of the prober to publish, receive, acknowledge, verify and count it.
 
 Both vantages use one embedded server, which runs in a process of its own. Each round is a whole run of the probe `ordering` as in the
 service: recorder, checker, backlog, metrics with exemplars, verdict. The figure is the best of R rounds after one to warm up; the ratio
@@ -111,7 +111,7 @@ def in_process(vantage: Vantage, address: str, messages: int) -> float:
 
 
 def figures(repeat: int = 3, messages: int = 20_000) -> Iterator[Figure]:
-    """What the report says of a probed message: all ways in turn, on one server."""
+    """Yield the figures of a probed message, measured alternately on one server."""
     collect_rarely()
     with embedded_server() as address:
         rounds = list(

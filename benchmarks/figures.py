@@ -49,7 +49,7 @@ class Figure:
 
     @property
     def best(self) -> float:
-        """What is disturbed least by other work."""
+        """Best value, the least disturbed by other work."""
         return max(self.values) if self.more else min(self.values)
 
     @property
@@ -75,7 +75,7 @@ class Figure:
 
 
 def in_turn(repeat: int, *measurements: Callable[[], float]) -> Iterator[tuple[float, ...]]:
-    """What each of the measurements gave, in rounds of one each, so that a change of the machine's speed meets all of them."""
+    """Yield the results of the measurements, in rounds of one each, so that a change of the machine's speed affects all of them."""
     for _ in range(repeat):
         yield tuple(measure() for measure in measurements)
 
@@ -93,7 +93,7 @@ def yardstick_s() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What was measured on earlier days, and on what machine the last time."""
+    """Stored figures of earlier days, and the machine of the last measurement."""
 
     figures: Sequence[Figure] = ()
     machine: str = ""
@@ -125,7 +125,7 @@ def merged(before: Iterable[Figure], measured: Iterable[Figure]) -> list[Figure]
 
 
 def machine() -> str:
-    """What this machine is, in a line."""
+    """Return a description of this machine, in a line."""
     return f"{os.cpu_count()} processors ({processor()}), {platform.system()}, CPython {platform.python_version()}"
 
 

@@ -31,7 +31,7 @@ class History(NamedTuple):
 
 
 def message_id(key: int, seq: int) -> str:
-    """What the service calls a message."""
+    """Return the service's id of a message."""
     return str(10_000_000_000_000_000 + key * 1_000_000_000 + seq)
 
 

@@ -29,11 +29,11 @@ PROGRAM = [sys.executable, "-c", "import sys; from prober.cli import main; sys.e
 
 @dataclass(frozen=True)
 class HistorySize:
-    """What was written.
+    """Size of a written history.
 
-    events, runs  by probe: the runs that passed, and their events; one that was cut short says nothing of the others.
-    all_events    those of all runs.
-    file_bytes    of everything: events, runs, findings.
+    events, runs  by probe: number of events of the runs that passed, and number of these runs. Runs cut short are not representative.
+    all_events    number of events of all runs.
+    file_bytes    size of all files: events, runs, findings.
     """
 
     events: Mapping[str, int]
@@ -73,7 +73,7 @@ def measure(seconds: float) -> HistorySize:
 
 
 def counted(history: Path) -> HistorySize:
-    """What is in a history."""
+    """Return the size of a history."""
     files = [path for path in history.rglob("*.parquet") if not path.name.startswith(("_", "."))]
     events_of: Counter[str] = Counter()
     probe_of: dict[str, str] = {}

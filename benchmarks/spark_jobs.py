@@ -51,7 +51,7 @@ ALL = ("hot-keys", "slo-burn", "reverify")
 
 
 PLAIN_JAVA = "-XX:+UseParallelGC"
-"""For the bare count: what a person would start Spark with."""
+"""Options of Java for the bare count: those of an ordinary start of Spark."""
 NIGHT_EVENTS = 2_000_000
 NIGHT_S_MAX = 40.0
 BARE_MULTIPLE_MAX = 3.0
@@ -150,7 +150,7 @@ def _best(name: str, task: Callable[[], None], repeat: int, bare_s: float = 0.0)
 
 
 def figures(repeat: int = 2) -> Iterator[Figure]:
-    """What the report says of the jobs: a night, each time in a process of its own and against a bare count that is its first as well."""
+    """Yield the figures of the jobs: a night, each time in a separate process and relative to a bare count at its first run."""
     with tempfile.TemporaryDirectory() as folder:
         write_probed_day(folder, DAY, NIGHT_EVENTS)
         rounds = [(_alone(bare_s, folder), _alone(jobs_s, folder), _alone(night_s, folder)) for _ in range(repeat)]
@@ -164,7 +164,7 @@ def figures(repeat: int = 2) -> Iterator[Figure]:
 
 
 def _alone(measure: Callable[[str], Measured], folder: str) -> Measured:
-    """What it gives in a process of its own."""
+    """Return the result of a measurement in a separate process."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         return process.submit(measure, folder).result()
 
@@ -216,7 +216,7 @@ def duckdb_s(folder: str) -> float:
     return processor_s() - began_s
 
 
-# --- what is true of the day -----------------------------------------------------------------------------------------------------
+# --- facts of the day ------------------------------------------------------------------------------------------------------------
 
 
 def _compare_keys(reports: Reports) -> None:

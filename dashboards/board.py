@@ -32,7 +32,7 @@ NUMBERS: Final = 1_000_000
 ANNOTATION_STEP: Final = "60s"
 ANNOTATION_WINDOW: Final = "2m"
 
-# What an import asks for, by the name of its variable.
+# Inputs of an import, by the name of their variable.
 INPUTS: Final = {
     "runbooks": {
         "name": "VAR_RUNBOOKS",

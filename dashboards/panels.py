@@ -25,7 +25,7 @@ DATASOURCE: Final = models.DataSourceRef(type_val="prometheus", uid="${datasourc
 
 Builder: TypeAlias = timeseries.Panel | stat.Panel | table.Panel | heatmap.Panel | statetimeline.Panel | text.Panel
 
-# By the name of a series or column, what is different there.
+# Overrides by the name of a series or column.
 Properties: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 SECONDS: Final = "s"

@@ -23,7 +23,7 @@ NARROWED: Final = ("environment", "region", "target", "topic", "subscription", "
 ENDS_WITH_VANTAGE: Final = ("topic", "subscription", "vantage")
 BY: Final = "${by:csv}"
 
-# What Prometheus says about its scrapes, by itself.
+# Series that Prometheus adds for its scrapes.
 UP: Final = "up"
 SCRAPE_DURATION: Final = "scrape_duration_seconds"
 SCRAPE_SAMPLES: Final = "scrape_samples_scraped"

@@ -227,7 +227,7 @@ def _with_keys(bad: DataFrame, breaches: DataFrame) -> DataFrame:
     same = Window.partitionBy("objective", "run", "subscription").orderBy(sf.desc("count"), "found")
     before = sf.coalesce(sf.sum("count").over(same.rowsBetween(Window.unboundedPreceding, -1)), sf.lit(0))
     part = sf.greatest(sf.least(sf.coalesce("count", sf.lit(0)), sf.col("bad") - before), sf.lit(0))
-    # What is left when the last key has had its part goes to none.
+    # The rest after the last key's part has no key.
     left = sf.when(
         sf.lead(sf.lit(1)).over(same).isNull(), sf.greatest(sf.col("bad") - before - sf.coalesce("count", sf.lit(0)), sf.lit(0))
     )

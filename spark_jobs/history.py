@@ -136,7 +136,7 @@ class History:
         found = []
         for folder in folders:
             day = "/".join(folder.split("/")[:2])
-            if day not in days:  # most days that are asked about are not there, and each question takes time
+            if day not in days:  # most of these days do not exist, and each check takes time
                 days[day] = self.storage.exists(day)
             if days[day]:
                 found += [f"{folder}/{name}" for name in self.storage.names(folder) if is_file_name(name)]

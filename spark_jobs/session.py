@@ -36,7 +36,7 @@ compilers, Java would reserve only a fifth of the space for code, and stop compi
 """
 
 _SHUFFLES_PER_CORE: Final = 4
-_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"  # spark-submit tells a program by it where its own virtual machine listens
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"  # set by spark-submit: port of its virtual machine
 
 _ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",

@@ -118,6 +118,6 @@ def reason_of(error: Failure | PySparkException) -> str:
     if isinstance(error, PySparkException):
         return str(error).partition("\n")[0]
     cause = error.java_exception
-    while cause.getCause() is not None and "awaitResult" in str(cause.getMessage()):  # it says only that another thread failed
+    while cause.getCause() is not None and "awaitResult" in str(cause.getMessage()):  # it only reports another thread
         cause = cause.getCause()
     return str(cause.getMessage() or cause.getClass().getSimpleName()).partition("\n")[0]

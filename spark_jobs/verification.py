@@ -2,10 +2,10 @@
 
 Spark sorts the events of each run, and one checker streams over them.
 
-A run of one process is verified as it was online (`prober.sinks.history.checking`). The events of a run of several processes come in the
-order of the wall clock, whose error is the checker's bound. A publish is assumed to start twice that error earlier, so that no message is
-received before it was published. If two processes received messages of a key within twice the error, their order is unknown. Everything
-that depends on the order of the key is indeterminate from the first of the two on.
+A run of one process is verified as online (`prober.sinks.history.checking`). The events of a run of several processes are ordered by the
+wall clock, whose error is the checker's bound. A publish is assumed to start twice that error earlier, so that no message is received
+before it was published. If two processes received messages of a key within twice the error, their order is unknown. From the first of the
+two on, all results that depend on the order of the key are indeterminate.
 
 Memory: one checker, and 8 bytes for each event of its run.
 """

@@ -1,5 +1,5 @@
-"""The answers of the API, field by field, one file per subject. The texts are those of the OpenAPI document.
+"""Responses of the API, field by field, one file per subject. The texts are those of the OpenAPI document.
 
-Each model reads its fields from the value of the same name that the service knows, so these models define only the format. Times are RFC
-3339 in UTC; numbers are finite.
+Each model reads its fields from attributes of the service's values with the same names, so these models define only the format. Times are
+RFC 3339 in UTC; numbers are finite.
 """

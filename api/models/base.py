@@ -1,4 +1,4 @@
-"""The common base of all answers."""
+"""Common base of all responses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 API: Final = "/api/v1"
-"""Where the API is."""
+"""Root path of the API."""
 
 Time: TypeAlias = Annotated[datetime, Field(examples=["2026-03-01T12:00:00Z"])]
 Seconds: TypeAlias = Annotated[FiniteFloat, Field(examples=[2.5])]
@@ -32,39 +32,39 @@ _MISSING: Final = object()
 
 
 class Answer(BaseModel):
-    """Frozen; read from attributes, or made from named values."""
+    """Base of responses. Frozen; read from attributes, or made from named values."""
 
     model_config = ConfigDict(
         frozen=True, from_attributes=True, use_attribute_docstrings=True, validate_by_name=True, validate_by_alias=True
     )
 
     def __init_subclass__(cls, schema: str = "", **settings: Any) -> None:
-        """`schema` is what the OpenAPI document calls it, by default its own name: there `Run` is an answer, here it is a run."""
+        """Set the name in the OpenAPI document, by default that of the class: `RunAnswer` here is `Run` there."""
         super().__init_subclass__(**settings)
         cls.__qualname__ = cls.model_config["title"] = schema or cls.__name__
 
 
 def values_of(model: type[BaseModel], source: object) -> dict[str, Any]:
-    """The fields of a model that a value has as attributes."""
+    """Return the fields of a model that a value has as attributes."""
     given = ((name, getattr(source, name, _MISSING)) for name in model.model_fields)
     return {name: value for name, value in given if value is not _MISSING}
 
 
 class OfInstance(Answer):
-    """Something of one probe on one target, seen from one vantage."""
+    """Fields of a probe instance: one probe on one target, seen from one vantage."""
 
     probe: Probe
-    """Which experiment."""
+    """Name of the probe."""
     target: Target
-    """On which target."""
+    """Name of the target."""
     vantage: Vantage
-    """Seen from where."""
+    """Vantage of the observation."""
     part: Part
-    """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
+    """Part of the probe's keys, such as `2/4`; empty if they are not divided."""
 
 
 class Listed(Answer):
-    """A part of a list."""
+    """A page of a list."""
 
     next_cursor: Annotated[str | None, Field(examples=["WyI4ZDk2OWVlZjZlY2EiLDEuMCwicnVuLTEiXQ"])] = None
-    """Pass it on as `cursor` to continue the list; null: this is the end."""
+    """Value of `cursor` for the next page of the list; null: this is the last page."""

@@ -1,4 +1,4 @@
-"""Findings, and one of them in full."""
+"""Findings, as list entries and in full."""
 
 from __future__ import annotations
 
@@ -52,33 +52,33 @@ Event = Annotated[
 
 
 class FailingFindingAnswer(Answer, schema="FailingFinding"):
-    """A finding that failed a run, in short."""
+    """Summary of a finding that failed a run."""
 
     finding_id: FindingId
     """Unique; its evidence is at `/api/v1/findings/{finding_id}`, as soon as it has been written."""
     run_id: RunId
-    """The run that made it."""
+    """Id of the run that made it."""
     found_at: Time
-    """When the checker made it."""
+    """Time at which the checker made it."""
     kind: Kind
-    """The kind of finding; docs/findings.md explains each, and what to do about it."""
+    """Kind of finding; docs/findings.md explains each, with advice."""
     status: Status
     """`violation`: no legal explanation exists. `liveness`: a deadline passed."""
     subscription: Subscription
-    """Where."""
+    """Subscription of the finding."""
     key: Key
-    """On which ordering key."""
+    """Ordering key of the finding."""
     t: Seconds
-    """When in the run it was decided, in seconds of the run's own clock."""
+    """Time of the decision, in seconds of the run's own clock."""
     explanation: Explanation
-    """The finding in plain words."""
+    """Explanation of the finding in plain language."""
 
 
 class FindingAnswer(OfInstance, FailingFindingAnswer, schema="Finding"):
-    """Something that a run found."""
+    """A finding of a run."""
 
     instance: Instance
-    """By which prober."""
+    """Name of the prober that made it."""
     status: Status
     """Certainty of the finding.
 
@@ -86,13 +86,13 @@ class FindingAnswer(OfInstance, FailingFindingAnswer, schema="Finding"):
     guarantee forbids it, but the publisher's owner should look.
     """
     closed_at: Time | None
-    """When its incident was over, or, if it failed no run, when it was found; null: it is open."""
+    """End of its incident, or, if it failed no run, the time of the finding; null: the incident is open."""
     incident_id: Annotated[str | None, Field(examples=["ordering-1f3a9c02-redelivery"])]
-    """The incident that it belongs to; null: it failed no run."""
+    """Id of its incident; null: the finding failed no run."""
 
 
 class FindingPage(Listed):
-    """Findings, by when they were found, the newest first."""
+    """Findings, ordered by time, the newest first."""
 
     items: tuple[FindingAnswer, ...]
     """The findings."""
@@ -102,41 +102,41 @@ class TraceLine(Answer, schema="Line"):
     """A line of the trace."""
 
     line: int
-    """Its number in the trace file, of which line 1 is the header."""
+    """Line number in the trace file, of which line 1 is the header."""
     witness: bool
-    """It is part of the proof."""
+    """Whether it is part of the proof."""
     event: Event
-    """The event, as docs/trace-files.md describes it."""
+    """The event, in the format of docs/trace-files.md."""
 
 
 class SessionAnswer(Answer, schema="Session"):
-    """A session that began before the trace does."""
+    """A session that started before the trace."""
 
     subscription: Subscription
-    """Where it is open."""
+    """Subscription of the session."""
     session: Annotated[str, Field(examples=["stream-1"])]
-    """Its name in the trace."""
+    """Name of the session in the trace."""
     subscriber: Annotated[str, Field(examples=["A"])]
-    """Whose it is."""
+    """Subscriber of the session."""
 
 
 class EvidenceAnswer(Answer, schema="Evidence"):
-    """The history that shows a finding."""
+    """Evidence of a finding: its minimal reproduction."""
 
     proven: bool
-    """Verified again, this history alone gives the same finding. Otherwise it is what happened around the finding."""
+    """Whether a verification of these events alone results in the same finding. If not, they are the events around the finding."""
     complete: bool
-    """No single event can be left out of it, but for the acknowledgements and stream breaks that are kept to rule out other reasons."""
+    """Whether each event is necessary, except for acknowledgements and stream breaks that rule out other reasons."""
     among: Count
-    """How many events it was reduced from."""
+    """Number of events from which it was reduced."""
     events: tuple[TraceLine, ...]
-    """The smallest history that shows it, in recorder order."""
+    """The minimal reproduction, in recorder order."""
     opened: tuple[SessionAnswer, ...]
-    """Sessions that began before it does."""
+    """Sessions that started before the first event."""
 
     @classmethod
     def of(cls, evidence: Evidence) -> Self:
-        """The answer for evidence as it is kept."""
+        """Return the response for stored evidence."""
         events = evidence.trace.rstrip("\n").split("\n")[FIRST_EVENT_LINE - 1 :]
         lines = (
             {"line": number, "witness": number in evidence.witnesses, "event": json.loads(event)}
@@ -146,54 +146,55 @@ class EvidenceAnswer(Answer, schema="Evidence"):
 
 
 class Links(Answer):
-    """Where more about a finding is."""
+    """Related resources of a finding."""
 
     run: Link
     """The run that made it."""
     trace: Annotated[Link | None, Field(examples=["/api/v1/findings/ordering-1f3a9c02-1/trace"])]
-    """The evidence as a trace file, for `ordering-prober verify`; null: there is none."""
+    """The evidence as a trace file, for `ordering-prober verify`; null: none."""
     diagram: Annotated[Link | None, Field(examples=["/api/v1/findings/ordering-1f3a9c02-1/diagram.svg"])]
-    """The evidence as a drawing; null: there is none."""
+    """The evidence as a diagram; null: none."""
     bundle: Annotated[Link, Field(examples=["/api/v1/findings/ordering-1f3a9c02-1/bundle"])]
     """The support bundle for the service's support engineers, as a zip file."""
     probe: Annotated[Link, Field(examples=["/api/v1/probes/ordering"])]
-    """How its probe stands."""
+    """Current state of its probe."""
     incident: Annotated[Link | None, Field(examples=["/api/v1/incidents/ordering-1f3a9c02-redelivery"])]
-    """Its incident, whose exemplar has a proof; null: there is none."""
+    """Its incident, whose exemplar has a proof; null: none."""
     key: Annotated[Link, Field(examples=["/api/v1/keys?key=ordering-3"])]
     """The other findings on its key."""
 
 
 class FindingDetail(FindingAnswer):
-    """A finding with everything that is needed to believe it, or to doubt it."""
+    """A finding with all data that is needed to confirm or refute it."""
 
     doubt: str
-    """Why it is only indeterminate; empty otherwise."""
+    """Reason why it is only indeterminate; empty otherwise."""
     facts: Facts
     """Named values behind the explanation: sequence numbers, message ids, subscribers, times."""
     assumptions: Bounds
-    """The bounds that it relies on, by name; null: no bound."""
+    """Bounds that it relies on, by name; null: no bound."""
     reasons: Annotated[tuple[str, ...], Field(examples=[["not dead-lettered: the subscription has no dead-letter policy"]])]
-    """An indeterminate finding: what the best legal explanation assumes. Violation and liveness: each alternative that was tried, and
-    after the colon the recorded fact that rules it out."""
+    """Indeterminate finding: assumptions of the best legal explanation. Violation and liveness: each alternative that was tried, and after
+    the colon the recorded fact that rules it out.
+    """
     witnesses: Annotated[tuple[int, ...], Field(examples=[[12, 13, 17]])]
-    """The numbers of the run's events that prove it; the first event of a run is 1."""
+    """Numbers of the run's events that prove it; the first event of a run is 1."""
     after: Count
-    """The number of the run's events after which it was made."""
+    """Number of the run's events before the finding."""
     evidence: EvidenceAnswer | None
-    """The smallest history that shows it; null: there is none."""
+    """The minimal reproduction; null: none."""
     unproven_because: Annotated[str, Field(examples=["proving the findings of its run took longer than 15 s"])]
-    """Why there is no evidence; empty if there is."""
+    """Reason why there is no evidence; empty if there is evidence."""
     prober: ProberStateAnswer | None
-    """How the prober was when the run ended; null: the run is not kept any more."""
+    """State of the prober at the end of the run; null: the run is no longer stored."""
     verify_again: Annotated[str | None, Field(examples=["ordering-prober verify --explain ordering-1f3a9c02-1.jsonl"])]
-    """The command that verifies the trace file again, once it has been saved under that name; null: there is none."""
+    """Command that verifies the trace file, once it has been saved under that name; null: none."""
     links: Links
-    """Where more about it is."""
+    """Related resources."""
 
     @classmethod
     def of(cls, record: FindingRecord, run: RunRecord | None) -> Self:
-        """The answer for a finding as it is kept, with the run that made it if that is still there."""
+        """Return the response for a stored finding, with the run that made it if that is still stored."""
         evidence = record.evidence
         file = f"{trace_file_name(record.finding_id)}.jsonl"
         return cls.model_validate(
@@ -208,7 +209,7 @@ class FindingDetail(FindingAnswer):
 
 
 def trace_file_name(finding_id: str, shown: Shown = Shown.SMALLEST) -> str:
-    """A finding's name as it may stand in a header, on a command line and on any file system."""
+    """Return a finding's name in a form for headers, command lines and all file systems."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", finding_id)[:NAME_LENGTH_MAX].strip("-") or "finding"
     return f"{name}-key" if shown is Shown.KEY else name
 

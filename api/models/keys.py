@@ -19,52 +19,52 @@ Ratio = Annotated[FiniteFloat, Field(examples=[0.12])]
 
 
 class JobReport(Answer):
-    """The summary of a job about a day."""
+    """Summary of a job's report for a day."""
 
     job: Annotated[str, Field(examples=["hot-keys"])]
-    """Its name."""
+    """Name of the job."""
     day: Day
-    """The day in UTC."""
+    """Day in UTC."""
     verdict: Verdict
-    """PASS: all is well. FAIL: something is not. UNKNOWN: undecided."""
+    """PASS: no problem. FAIL: a problem. UNKNOWN: undecided."""
     line: Annotated[str, Field(examples=["3 hot keys on 2 subscriptions"])]
-    """The same in one line."""
+    """Result in one line."""
     finished_at: Time
-    """When the job had done its work."""
+    """End of the job."""
     duration_s: Seconds
-    """How long it took."""
+    """Duration of the job."""
     rows: Annotated[Mapping[str, int], Field(examples=[{"keys": 3}])]
-    """How many rows each of its tables has."""
+    """Number of rows of each of its tables."""
     numbers: Annotated[Mapping[str, Any], Field(examples=[{"events": 1200000}])]
-    """The other numbers of the summary; they differ from job to job."""
+    """Other numbers of the summary; they differ from job to job."""
 
 
 class ReportList(Listed):
-    """The reports of the nightly jobs about a day."""
+    """Reports of the nightly jobs for a day."""
 
     day: Day | None
-    """The day; null: no job has reported on any."""
+    """Day of the reports; null: there is no report of any day."""
     items: tuple[JobReport, ...]
     """One report per job."""
     days: tuple[Day, ...]
-    """Days on which there are reports, the latest first, at most 100."""
+    """Days with reports, the latest first, at most 100."""
 
 
 class KeyCourseAnswer(Answer, schema="KeyCourse"):
-    """A key in half an hour."""
+    """Load of a key in half an hour."""
 
     at: Time
-    """When that begins."""
+    """Start of the half hour."""
     bytes_per_s: Annotated[FiniteFloat, Field(examples=[41_000.0])]
     """Mean throughput."""
     backlog: Count
-    """Largest number of messages that waited."""
+    """Largest number of waiting messages."""
     age_s: Seconds
-    """Largest age of the oldest of them."""
+    """Largest age of the oldest waiting message."""
 
 
 class HotKey(Answer):
-    """A key that carries, or holds up, more than its share."""
+    """A key with more than its share of load or delay."""
 
     target: Target
     """Name of the target."""
@@ -77,23 +77,23 @@ class HotKey(Answer):
     subscription: Subscription
     """Full name of the subscription."""
     key: Key
-    """The key."""
+    """Ordering key."""
     heat: Annotated[str, Field(examples=["consumer-bound"])]
-    """Its class: stalled, throughput-bound, consumer-bound or skewed."""
+    """Class of the key: stalled, throughput-bound, consumer-bound or skewed."""
     score: Annotated[FiniteFloat, Field(examples=[0.93])]
-    """From 0 to 1 and more: how near the limit, which part is not consumed or stands still, which share."""
+    """From 0 to 1 and more: nearness to the limit, unconsumed or stalled part of the publishes, or share of messages."""
     reasons: Annotated[tuple[str, ...], Field(examples=[["consumer-bound", "skewed"]])]
-    """Every class that holds, the most urgent first."""
+    """All classes that hold, the most urgent first."""
     advice: Annotated[str, Field(examples=["Acknowledge faster, or split the key."])]
-    """The recommended change."""
+    """Recommended change."""
     messages: Count
-    """How many messages it carried."""
+    """Number of messages of the key."""
     share: Ratio
-    """Its part of the messages of its topic."""
+    """Share of the messages of its topic."""
     evidence: Annotated[Mapping[str, float], Field(examples=[{"peak_messages_per_s": 41.0, "backlog_max": 1200.0}])]
     """Measurements, by name with the unit; those that were not made are missing."""
     course: tuple[KeyCourseAnswer, ...]
-    """The key over the day, half hour by half hour; empty if it was not examined minute by minute."""
+    """Load of the key by half hour of the day; empty if it was not examined minute by minute."""
 
 
 class KeySpread(Answer):
@@ -113,70 +113,70 @@ class KeySpread(Answer):
     subscription: Subscription
     """Full name of the subscription."""
     exact: bool
-    """Each key was counted; otherwise sketches were used."""
+    """Whether each key was counted; otherwise sketches were used."""
     keys: Count
-    """How many keys there were."""
+    """Number of keys."""
     messages: Count
-    """How many messages."""
+    """Number of messages."""
     bytes: Count
-    """How many bytes."""
+    """Number of bytes."""
     median: Count | None
-    """Messages that half of the keys have no more than."""
+    """Median number of messages per key."""
     p90: Count | None
-    """Messages that 90 % of the keys have no more than."""
+    """90th percentile of messages per key."""
     p99: Count | None
-    """Messages that 99 % of the keys have no more than."""
+    """99th percentile of messages per key."""
     top_share: Ratio | None
-    """The part of the largest key."""
+    """Share of messages of the largest key."""
     top_ten_share: Ratio | None
-    """The part of the ten largest keys."""
+    """Share of messages of the ten largest keys."""
     zipf_exponent: Annotated[FiniteFloat | None, Field(examples=[1.1])]
-    """0 for keys that carry the same; above 1 few keys carry most."""
+    """Zipf exponent: 0 for equal keys; above 1 few keys have most messages."""
     hot: Count
-    """Hot keys."""
+    """Number of hot keys."""
     left_out: Count
-    """Keys that may be hot and were too many to look at."""
+    """Number of keys that may be hot and were too many to examine."""
 
 
 class IntervalAnswer(Answer, schema="Interval"):
-    """The exact value lies between these; they are equal as long as the stream has few keys."""
+    """Bounds of a value; they are equal as long as the stream has few keys."""
 
     low: Annotated[FiniteFloat, Field(examples=[640_000.0])]
-    """The value, at least."""
+    """Lower bound."""
     high: Annotated[FiniteFloat, Field(examples=[640_000.0])]
-    """The value, at most."""
+    """Upper bound."""
 
 
 class KeyLoadAnswer(Answer, schema="KeyLoad"):
-    """The load on a key in a window of time, per second in which its stream was observed."""
+    """Load of a key in a window of time, per second in which its stream was observed."""
 
     bytes_per_s: IntervalAnswer
-    """Data."""
+    """Data rate."""
     messages_per_s: IntervalAnswer
-    """Messages, without redeliveries."""
+    """Message rate, without redeliveries."""
     share: IntervalAnswer
-    """Its part of the messages of its stream, 0 to 1."""
+    """Share of the messages of its stream, 0 to 1."""
 
 
 class TopKeyAnswer(Answer, schema="TopKey"):
     """A key with much load on an observed stream."""
 
     key: Key
-    """The key, or its hash if the configuration keeps keys hashed."""
+    """The key, or its hash if the configuration stores keys hashed."""
     heat: HotKeyClass | None
-    """Its class by load: throughput-bound or skewed; null: its load does not make it hot."""
+    """Class by load: throughput-bound or skewed; null: it is not hot by load."""
     score: Annotated[FiniteFloat, Field(examples=[0.64])]
-    """Its part of the documented limit per key, or of the messages of its stream, whichever is more."""
+    """Share of the documented limit per key, or of the messages of its stream, whichever is larger."""
     minute: KeyLoadAnswer | None
-    """Its load in the last minute; null: the stream was observed for less than 10 seconds in it."""
+    """Load in the last minute; null: the stream was observed for less than 10 seconds in it."""
     ten_minutes: KeyLoadAnswer
-    """Its load in the last ten minutes."""
+    """Load in the last ten minutes."""
     age_s: Seconds | None
-    """The largest age of its messages on delivery in the last minute, by publish time; null: not measured."""
+    """Largest age of its messages at delivery in the last minute, by publish time; null: not measured."""
 
 
 class StreamAnswer(Answer, schema="Stream"):
-    """A stream that others publish, and that the probe `observe` has read in the last ten minutes."""
+    """A stream of other publishers that the probe `observe` has read in the last ten minutes."""
 
     target: Target
     """Name of the target."""
@@ -187,89 +187,89 @@ class StreamAnswer(Answer, schema="Stream"):
     topic: Topic
     """Full name of the topic."""
     subscription: Annotated[str, Field(examples=["okp-prober-0-shop-observe"])]
-    """The prober's own subscription, as metrics call it."""
+    """The prober's own subscription, under its name in metrics."""
     observed_at: Time
-    """When the stream was last observed."""
+    """Time of the last observation."""
     observed_s: Seconds
-    """For how long it was observed in the last ten minutes."""
+    """Observed time within the last ten minutes."""
     keys: Count
-    """How many keys had messages in the last ten minutes, at least."""
+    """Minimum number of keys with messages in the last ten minutes."""
     exact: bool
-    """Whether every number is exact: each key was counted."""
+    """Whether all numbers are exact, because each key was counted."""
     bytes_per_s: FiniteFloat
-    """Data of all keys in the last ten minutes."""
+    """Data rate of all keys in the last ten minutes."""
     messages_per_s: FiniteFloat
-    """Messages of all keys in the last ten minutes."""
+    """Message rate of all keys in the last ten minutes."""
     top: tuple[TopKeyAnswer, ...]
-    """Its top keys, those with the highest scores first; empty until it was observed for 10 seconds."""
+    """Top keys, by descending score; empty until the stream was observed for 10 seconds."""
 
 
 class HotKeyList(Listed):
-    """The hot keys of a day, those with the highest scores first, and without a `date` the top keys of observed streams now."""
+    """Hot keys of a day, by descending score; without `date` also the current top keys of observed streams."""
 
     report: JobReport | None
-    """The report in short; null: there is none yet, but a stream is observed."""
+    """Summary of the report; null: there is none yet, but a stream is observed."""
     items: tuple[HotKey, ...]
     """The hot keys."""
     streams: tuple[StreamAnswer, ...]
-    """The observed streams with their top keys now; empty with a `date`."""
+    """Observed streams with their current top keys; empty with a `date`."""
     subscriptions: tuple[KeySpread, ...]
-    """Each subscription that had messages."""
+    """Subscriptions with messages."""
     left_out: Count
-    """Hot keys that were found and are not given here."""
+    """Number of further hot keys that are not in this response."""
 
 
 class FindingGroupAnswer(Answer, schema="FindingGroup"):
-    """The findings of one kind and status on a key, or on all keys of a subscription."""
+    """Findings of one kind and status on a key, or on all keys of a subscription."""
 
     subscription: Subscription
-    """Where."""
+    """Subscription of the findings."""
     kind: Kind
-    """The kind of finding."""
+    """Kind of finding."""
     status: Status
-    """How sure it is."""
+    """Certainty of the findings."""
     count: Count
-    """How many."""
+    """Number of findings."""
     open: Count
-    """How many of them are open: no run of their probe instance has passed since."""
+    """Number of open findings: no run of their probe instance has passed since."""
     first_at: Time
-    """When the first was found."""
+    """Time of the first finding."""
     last_at: Time
-    """When the newest was found."""
+    """Time of the newest finding."""
 
 
 class KeyAnswer(Answer):
-    """An ordering key. That nothing was found on it, or that it is unknown, is the same here."""
+    """An ordering key. A key without findings and an unknown key have the same response."""
 
     key: Key
-    """The key."""
+    """Ordering key."""
     findings: tuple[FindingGroupAnswer, ...]
-    """Its findings, by subscription, kind and status."""
+    """Findings on the key, by subscription, kind and status."""
     report_day: Day | None
-    """The day of the newest report on hot keys; null: there is none."""
+    """Day of the newest report on hot keys; null: none."""
     hot: tuple[HotKey, ...]
-    """The entries of that report about the key, by subscription; empty if it was not hot."""
+    """Entries of that report about the key, by subscription; empty if it was not hot."""
 
 
 class SubscriptionAnswer(Answer):
-    """A subscription that is probed, or on which something was found."""
+    """A subscription with probes or findings."""
 
     subscription: Subscription
-    """Its full name."""
+    """Full name of the subscription."""
     topic: Topic | None
-    """Full name of its topic; null: it is not probed any more."""
+    """Full name of its topic; null: no probe uses the subscription any more."""
     probe_instances: tuple[InstanceState, ...]
-    """Every probe that uses it."""
+    """Probe instances that use it."""
     findings: tuple[FindingGroupAnswer, ...]
-    """Its findings, by kind and status."""
+    """Findings on the subscription, by kind and status."""
     spread: KeySpread | None
-    """How its messages were spread over keys, by the newest report on hot keys; null: that says nothing about it."""
+    """Distribution of its messages over keys, from the newest report on hot keys; null: the report has no entry about it."""
 
 
 class SubscriptionList(Listed):
-    """Subscriptions that are probed, or on which something was found."""
+    """Subscriptions with probes or findings."""
 
     since: Time
-    """Findings are counted from then on."""
+    """Time from which findings are counted."""
     items: tuple[SubscriptionAnswer, ...]
     """The subscriptions."""

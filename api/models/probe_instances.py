@@ -15,42 +15,43 @@ from prober.sinks.live.condition import Condition
 
 
 class SkipAnswer(Answer, schema="Skip"):
-    """A run that the schedule asked for and that did not start."""
+    """A scheduled run that did not start."""
 
     reason: Annotated[str, Field(examples=["overlap"])]
-    """Why."""
+    """Reason of the skip."""
     at: Time
-    """When."""
+    """Time of the skip."""
 
 
 class InstanceState(Answer):
-    """One probe on one target, seen from one vantage, and how it stands."""
+    """A probe instance and its state: one probe on one target, seen from one vantage."""
 
     target: Annotated[Target, Field(validation_alias=AliasPath("probe_instance", "target"))]
     """Name of the target."""
     probe: Annotated[Probe, Field(validation_alias=AliasPath("probe_instance", "probe"))]
     """Name of the probe."""
     vantage: Annotated[Vantage, Field(validation_alias=AliasPath("probe_instance", "vantage"))]
-    """From where it looks: `wire` speaks to the service itself, `library` goes through Google's client library."""
+    """`wire`: directly through the service's API; `library`: through Google's client library."""
     part: Annotated[Part, Field(validation_alias=AliasPath("probe_instance", "part"))]
-    """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
+    """Part of the probe's keys, such as `2/4`; empty if they are not divided."""
     verdict: Verdict | None
-    """Of the newest run; null: no run has ended yet."""
+    """Verdict of the newest run; null: no run has ended yet."""
     status: Condition
-    """Its condition now. OUTAGE: the target cannot be reached. WARN: a FAIL against usual behaviour only. STARTING: no run had time to end.
-    UNKNOWN also if a PASS is overdue."""
+    """Present condition. OUTAGE: the target is unreachable. WARN: a FAIL only against usual behaviour. STARTING: no run has had time to
+    end. UNKNOWN also if a PASS is overdue.
+    """
     since: Time | None
-    """Since when `verdict` is what it is."""
+    """Time since which `verdict` has this value."""
     overdue_s: Seconds | None
-    """For how long a run should have ended by now; null if it is not overdue."""
+    """Time by which the end of a run is overdue; null if it is not overdue."""
     running_since: Time | None
-    """When the run under way began; null if there is none."""
+    """Start of the run in progress; null if there is none."""
     next_run_at: Time | None
-    """When the next run is to begin; null if that is not known."""
+    """Start of the next run; null if unknown."""
     last_pass_at: Time | None
-    """When a run last ended with PASS."""
+    """End of the last run with PASS."""
     maintenance: Annotated[str | None, Field(examples=["network works"])]
-    """Why it is not verified at the moment, which may be empty; null: it is not under maintenance."""
+    """Reason of the present maintenance, which may be empty; null: no maintenance."""
 
 
 class InstanceAnswer(InstanceState, schema="ProbeInstance"):
@@ -61,34 +62,34 @@ class InstanceAnswer(InstanceState, schema="ProbeInstance"):
     region: Annotated[str, Field(validation_alias=AliasPath("probe_instance", "region"), examples=["europe-west1"])]
     """Region of the target."""
     endpoint: Annotated[str, Field(validation_alias=AliasPath("probe_instance", "endpoint"), examples=["europe-west1"])]
-    """Where the target is."""
+    """Endpoint of the target."""
     labels: Annotated[Labels, Field(validation_alias=AliasPath("probe_instance", "labels"))]
     """Free labels of the target."""
     guarantee: Annotated[str, Field(validation_alias=AliasPath("probe_instance", "guarantee"))]
     """The guarantee under test, in one sentence."""
     topic: Annotated[Topic, Field(validation_alias=AliasPath("probe_instance", "topic"))]
-    """Full name of the topic that its runs use."""
+    """Full name of the topic of its runs."""
     subscription: Annotated[Subscription, Field(validation_alias=AliasPath("probe_instance", "subscription"))]
-    """Full name of the subscription that its runs use; the first one of several."""
+    """Full name of the subscription of its runs; the first one of several."""
     subscriptions: Annotated[tuple[Subscription, ...], Field(validation_alias=AliasPath("probe_instance", "subscriptions"))]
-    """Full names of all subscriptions that its runs use."""
+    """Full names of all subscriptions of its runs."""
     schedule: Annotated[str, Field(validation_alias=AliasPath("probe_instance", "schedule"), examples=["every 10s"])]
-    """When it runs."""
+    """Schedule of its runs."""
     interval_s: Annotated[Seconds, Field(validation_alias=AliasPath("probe_instance", "interval_s"))]
-    """The longest time between the starts of two runs."""
+    """Longest time between the starts of two runs."""
     last_run: LastRunAnswer | None
-    """The newest run that has ended."""
+    """Newest ended run."""
     history: tuple[RunSummaryAnswer, ...]
-    """The last runs, oldest first, at most 50."""
+    """Last runs, oldest first, at most 50."""
     runs: Annotated[Mapping[Verdict, int], Field(examples=[{"PASS": 120, "FAIL": 1, "UNKNOWN": 0}])]
-    """How many runs ended with each verdict since the probers started."""
+    """Number of runs by verdict since the probers started."""
     findings: tuple[FailingFindingAnswer, ...]
-    """The newest findings of open incidents, at most 20."""
+    """Newest findings of open incidents, at most 20."""
     findings_dropped: Count
-    """Further findings of open incidents."""
+    """Number of further findings of open incidents."""
     runs_expected: Count
-    """How many runs the schedule asked for since the probers started."""
+    """Number of scheduled runs since the probers started."""
     runs_skipped: Count
-    """How many of them did not start."""
+    """Number of scheduled runs that did not start."""
     last_skip: SkipAnswer | None
-    """The last one that did not start."""
+    """Last scheduled run that did not start."""

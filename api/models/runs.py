@@ -18,137 +18,137 @@ Counters = Annotated[Mapping[str, int], Field(examples=[{"deliveries_first": 200
 
 
 class RunSummaryAnswer(Answer, schema="RunSummary"):
-    """One finished run, in short."""
+    """Summary of an ended run."""
 
     run_id: RunId
-    """Unique; also the epoch under which its messages were published."""
+    """Unique id; also the epoch of its published messages."""
     verdict: Verdict
-    """FAIL: a guarantee was violated. UNKNOWN: inconclusive; `reason` says why."""
+    """FAIL: a guarantee was violated. UNKNOWN: inconclusive, see `reason`."""
     reason: Reason
-    """Why it is FAIL or UNKNOWN, in one line; empty for PASS."""
+    """Reason of FAIL or UNKNOWN, in one line; empty for PASS."""
     started_at: Time
-    """When it began."""
+    """Start of the run."""
     duration_s: Seconds
-    """How long it took."""
+    """Duration of the run."""
     internal_error: bool
-    """It ended by a mistake of the prober, which says nothing about the target."""
+    """Whether an error of the prober ended it, which is no statement on the target."""
 
 
 class FindingCountAnswer(Answer, schema="FindingCount"):
-    """How many findings of one kind and status a run made."""
+    """Number of findings of one kind and status in a run."""
 
     kind: Kind
-    """The kind of finding."""
+    """Kind of finding."""
     status: Status
-    """How sure it is. Only `violation` and `liveness` fail a run."""
+    """Certainty of the findings. Only `violation` and `liveness` fail a run."""
     count: Count
-    """How many."""
+    """Number of findings."""
 
 
 class LastRunAnswer(RunSummaryAnswer, schema="LastRun"):
-    """The newest run, with what it used, found and counted."""
+    """The newest run, with its resources, findings and counters."""
 
     seed: int
-    """Repeats what was random in the experiment."""
+    """Seed of the experiment's random decisions; the same seed repeats them."""
     topic: Topic
     """Full name of its topic."""
     subscription: Subscription
     """Full name of its subscription."""
     findings: tuple[FindingCountAnswer, ...]
-    """Its findings, by kind and status."""
+    """Findings of the run, by kind and status."""
     counters: Counters
-    """The counters of the checker."""
+    """Counters of the checker."""
 
 
 class CountsAnswer(Answer, schema="Counts"):
-    """How many things ended good, bad or undecided."""
+    """Numbers of good, bad and undecided events."""
 
     good: Count
-    """Good ones."""
+    """Number of good events."""
     bad: Count
-    """Bad ones."""
+    """Number of bad events."""
     undecided: Count
-    """Those that are neither provably good nor provably bad."""
+    """Number of events that are neither provably good nor provably bad."""
 
 
 class DurationsAnswer(Answer, schema="Durations"):
-    """How long things took in a run."""
+    """Durations in a run."""
 
     count: Count
-    """How many there were."""
+    """Number of durations."""
     p50_s: Seconds
-    """The median."""
+    """Median."""
     p99_s: Seconds
-    """The 99th percentile."""
+    """99th percentile."""
     max_s: Seconds
-    """The longest."""
+    """Maximum."""
     histogram: Annotated[tuple[Count, ...], Field(examples=[[0, 0, 0, 12, 150, 38]])]
-    """How many took up to 1 ms, 2 ms, 5 ms, 10 ms and so on to 50 s, and longer; empty of runs of an older prober."""
+    """Number of durations up to 1 ms, 2 ms, 5 ms, 10 ms and so on to 50 s, and longer; empty for runs of an older prober."""
 
 
 class ProberStateAnswer(Answer, schema="ProberState"):
-    """How the prober was when the run ended: what to look at first when a finding is doubted."""
+    """State of the prober at the end of the run: the first data to check when a finding is doubtful."""
 
     instance: Instance
-    """Its name."""
+    """Name of the prober."""
     version: Annotated[str, Field(examples=["0.1.0"])]
-    """Its version."""
+    """Version of the prober."""
     started_at: Time
-    """When it started."""
+    """Start of the prober."""
     clock_offset_s: Seconds
-    """The seconds to add to the time of an event of the run to get seconds since 1970."""
+    """Seconds to add to the time of an event of the run to get seconds since 1970."""
     events: Count
-    """How many events were recorded in the run."""
+    """Number of events recorded in the run."""
     verified: Count | None
-    """The number of verified events; null: all."""
+    """Number of verified events; null: all."""
     unverified_because: Annotated[str, Field(examples=["the prober stood still for 2.4 s"])]
-    """Why verification ended early; empty if it did not."""
+    """Reason why verification ended early; empty if it did not."""
 
 
 class RunAnswer(OfInstance, RunSummaryAnswer, schema="Run"):
-    """One finished run, as it is listed."""
+    """An ended run, as list entry."""
 
     environment: Annotated[str, Field(examples=["production"])]
     """Environment of the target."""
     region: Annotated[str, Field(examples=["europe-west1"])]
     """Region of the target."""
     ended_at: Time
-    """When it ended."""
+    """End of the run."""
     seed: int
-    """Repeats what was random in the experiment."""
+    """Seed of the experiment's random decisions; the same seed repeats them."""
     topic: Topic
     """Full name of its topic."""
     subscription: Subscription
     """Full name of its subscription; the first one of several."""
     instance: Instance
-    """The prober that made it."""
+    """Name of the prober that executed it."""
 
 
 class RunDetail(RunAnswer):
-    """One finished run with all that was counted in it."""
+    """An ended run with all its counts."""
 
     subscriptions: tuple[Subscription, ...]
     """Full names of all its subscriptions."""
     findings: Annotated[tuple[FindingCountAnswer, ...], Field(validation_alias="counts")]
-    """Its findings, by kind and status, also those that are not kept one by one."""
+    """Findings of the run, by kind and status, including those that are not stored individually."""
     unreachable: bool
-    """The target could not be reached when it ended, or had to end."""
+    """Whether the target was unreachable when the run ended, or made it end early."""
     findings_omitted: Count
-    """How many findings of it are not kept one by one. Information never is, and is not among them."""
+    """Number of its findings that are not stored individually. Information never is, and is not counted here."""
     counters: Counters
-    """The counters of the checker."""
+    """Counters of the checker."""
     checks: Mapping[Indicator, CountsAnswer]
-    """Its counts for objectives, by indicator."""
+    """Counts for objectives, by indicator."""
     durations: Mapping[Indicator, DurationsAnswer]
-    """Latencies, and the age of the oldest unacknowledged message as it was once a second; what was not measured is missing."""
+    """Latencies, and the age of the oldest unacknowledged message, sampled once a second; missing if not measured."""
     figures: Annotated[Mapping[Figure, float], Field(examples=[{Figure.LATENCY_DURING_HOLD: 0.021}])]
-    """Single measurements of its probe, by name, which ends with the unit; those that failed are missing."""
+    """Single measurements of its probe, by name, which ends with the unit; failed ones are missing."""
     prober: ProberStateAnswer
-    """How the prober was when the run ended."""
+    """State of the prober at the end of the run."""
 
 
 class RunPage(Listed):
-    """Runs, by when they began, the newest first."""
+    """Runs, ordered by start, the newest first."""
 
     items: tuple[RunAnswer, ...]
     """The runs."""

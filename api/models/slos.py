@@ -22,67 +22,69 @@ class Interval(Answer):
     """A closed interval of ratios."""
 
     low: FiniteFloat
-    """At least."""
+    """Lower bound."""
     high: FiniteFloat
-    """At most."""
+    """Upper bound."""
 
 
 class Burn(Answer):
-    """How fast an error budget is being spent, as one alert looks at it."""
+    """Burn rate of an error budget in the window of one alert."""
 
     severity: Urgency
-    """`page`: a person must act now. `ticket`: on a working day."""
+    """`page`: immediate action is required. `ticket`: action on a working day."""
     window_s: Annotated[Seconds, Field(examples=[3600])]
-    """The alert's long window."""
+    """Long window of the alert."""
     burn_rate: BurnRate | None
-    """In that window: 1 spends the budget in exactly its period; null: nothing was decided there."""
+    """Burn rate in that window: 1 spends the budget in exactly its period; null: no decided event."""
     factor: Annotated[FiniteFloat, Field(examples=[14.4])]
-    """The alert fires above this burn rate, if its short window (a twelfth of the long one) is above it too and enough was decided."""
+    """Burn rate above which the alert fires, if its short window (a twelfth of the long one) is above it too and enough events were
+    decided.
+    """
     state: AlertState
-    """The state of the alert now."""
+    """Present state of the alert."""
 
 
 class SloAnswer(Answer, schema="Slo"):
-    """An objective on one target, by what was counted since `counted_since`. Nothing counted is unknown, never good."""
+    """An objective on one target, from the counts since `counted_since`. No counts mean unknown, never good."""
 
     name: Annotated[Name, Field(validation_alias=AliasPath("objective", "name"))]
     """Name of the objective."""
     target: Target
     """Name of the target."""
     indicator: Annotated[Indicator, Field(validation_alias=AliasPath("objective", "indicator"))]
-    """The indicator that it counts."""
+    """Indicator of the objective."""
     objective: Annotated[FiniteFloat, Field(validation_alias=AliasPath("objective", "target"), examples=[0.9999])]
-    """The share of the counted things that is to be good."""
+    """Required share of good events."""
     threshold_s: Annotated[Seconds | None, Field(validation_alias=AliasPath("objective", "threshold_s"))]
-    """From when on a duration is bad; null for indicators that are no durations."""
+    """Duration from which an event is bad; null for indicators that are no durations."""
     window_s: Annotated[Seconds, Field(validation_alias=AliasPath("objective", "window_s"), examples=[2592000])]
-    """The period of the error budget."""
+    """Period of the error budget."""
     labels: Annotated[Labels, Field(validation_alias=AliasPath("objective", "labels"))]
     """Free labels of the objective."""
     counted_since: Time
-    """The beginning of the period, or when counting began, if that is later."""
+    """Start of the period, or of counting, if that is later."""
     good: Annotated[Count, Field(validation_alias=AliasPath("total", "good"))]
-    """Things that ended good."""
+    """Number of good events."""
     bad: Annotated[Count, Field(validation_alias=AliasPath("total", "bad"))]
-    """Things that ended bad."""
+    """Number of bad events."""
     undecided: Annotated[Count, Field(validation_alias=AliasPath("total", "undecided"))]
-    """Things that are neither provably good nor provably bad."""
+    """Number of events that are neither provably good nor provably bad."""
     error_ratio: Ratio | None
-    """Bad ones among the good and bad; null: there are none."""
+    """Share of bad events among good and bad ones; null: none."""
     bounds: Interval
-    """Between what the true error ratio lies with 95 % confidence (Clopper-Pearson), whatever becomes of the undecided."""
+    """Bounds of the true error ratio with 95 % confidence (Clopper-Pearson), for any outcome of the undecided events."""
     verdict: Verdict
-    """PASS: the bounds are within the error budget. FAIL: they are beyond it. UNKNOWN: too little was counted to say."""
+    """PASS: the bounds are within the error budget. FAIL: they are beyond it. UNKNOWN: there are too few events to decide."""
     measured: Annotated[Ratio, Field(examples=[0.25])]
-    """Measured share of the period, by clock hours in which something was decided. Time that was not measured spends no budget."""
+    """Measured share of the period, by clock hours with a decided event. Time without measurement spends no budget."""
     budget_left: BudgetLeft | None
-    """1 - burn rate of the counts x `measured`: 1 untouched, 0 spent, below 0 overspent; null: nothing was decided."""
+    """1 - burn rate of the counts x `measured`: 1 untouched, 0 spent, below 0 overspent; null: no decided event."""
     burn: tuple[Burn, ...]
-    """Per alert, the quickest first; empty where there is no record by time."""
+    """Burn rates by alert, the alert with the shortest window first; empty without counts by time."""
 
 
 class SloList(Listed):
-    """Every objective on every target whose probes feed it."""
+    """All objectives on all targets whose probes measure them."""
 
     items: tuple[SloAnswer, ...]
     """The objectives."""
@@ -95,108 +97,110 @@ class Window(Answer):
     """
 
     window_s: Annotated[Seconds, Field(examples=[300])]
-    """Length of the window, right to half a minute up to 2 h, to two and a half minutes up to a day, else to half an hour."""
+    """Length of the window, precise to half a minute up to 2 h, to two and a half minutes up to a day, else to half an hour."""
     good: Count
-    """Things that ended good."""
+    """Number of good events."""
     bad: Count
-    """Things that ended bad."""
+    """Number of bad events."""
     undecided: Count
-    """Things that are neither provably good nor provably bad."""
+    """Number of events that are neither provably good nor provably bad."""
     error_ratio: Ratio | None
-    """Bad ones among the good and bad."""
+    """Share of bad events among good and bad ones."""
     burn_rate: BurnRate | None
-    """1 spends the budget in exactly its period."""
+    """Burn rate: 1 spends the budget in exactly its period."""
     burn_bounds: Interval | None
-    """Between what the true burn rate lies with 95 % confidence (Clopper-Pearson)."""
+    """Bounds of the true burn rate with 95 % confidence (Clopper-Pearson)."""
     exhausted_in_s: Seconds | None
-    """Seconds until the budget is spent at this burn rate: 0 if it is; null also if nothing is being spent."""
+    """Seconds until the budget is spent at this burn rate: 0 if it is spent; null also if no budget is being spent."""
 
 
 class AlertDay(Answer):
     """State of one alert over the day of the report."""
 
     severity: Annotated[str, Field(examples=["page"])]
-    """Its severity."""
+    """Severity of the alert."""
     long_s: Seconds
-    """Its long window."""
+    """Long window of the alert."""
     short_s: Seconds
-    """Its short window."""
+    """Short window of the alert."""
     factor: FiniteFloat
-    """The burn rate above which it fires."""
+    """Burn rate above which it fires."""
     can_fire: bool
-    """False if no error ratio can reach it."""
+    """False if no error ratio can reach that burn rate."""
     state: Annotated[str, Field(examples=["quiet"])]
-    """At the end of the day."""
+    """State at the end of the day."""
     firing_minutes: Count
-    """For how long it fired."""
+    """Minutes in which it fired."""
     quiet_minutes: Count
-    """For how long it was quiet."""
+    """Minutes in which it was quiet."""
     unknown_minutes: Count
-    """For how long its state was unknown."""
+    """Minutes in which its state was unknown."""
 
 
 class SpenderAnswer(Answer, schema="Spender"):
-    """A part of the budget spent on the day of the report."""
+    """A spender of the error budget on the day of the report."""
 
     by: Annotated[str, Field(examples=["key"])]
-    """Key, subscription, probe, vantage or region."""
+    """Dimension: key, subscription, probe, vantage or region."""
     value: Annotated[str | None, Field(examples=["ordering-3"])]
-    """Which one; null for what has no name, and for the rest."""
+    """Name of the spender; null for events without one, and for the rest."""
     bad: Count
-    """Bad things."""
+    """Number of bad events."""
     share: Ratio
-    """Of all bad things of the objective on the target."""
+    """Share of all bad events of the objective on the target."""
     others: Count
-    """0, or how many spenders this row stands for that are not named."""
+    """0, or the number of unnamed spenders that this row sums up."""
 
 
 class DetectableAnswer(Answer, schema="Detectable"):
-    """How rare a fault may be that the schedule still finds, by the opportunities that its probes plan: arithmetic, not a measurement."""
+    """Smallest detectable fault rate, computed from the opportunities in the probes' schedule, not measured."""
 
     within_s: Annotated[Seconds, Field(examples=[3600])]
-    """Within which period."""
+    """Period of detection."""
     share: Annotated[Ratio, Field(examples=[0.00002])]
-    """The smallest share of wrong cases, independent of each other, that is found in it with 95 % probability."""
+    """Smallest rate of independent faults that is detected in this period with 95 % probability."""
 
 
 class SloTarget(SloAnswer):
     """An objective on one target, in full."""
 
     windows: tuple[Window, ...]
-    """Every window that its alerts and its budget look at, the shortest first."""
+    """Windows of its alerts and its budget, the shortest first."""
     alerts: tuple[AlertDay, ...]
     """States of its alerts over the day of the newest `slo-burn` report."""
     spenders: tuple[SpenderAnswer, ...]
-    """The parts of the budget spent on that day, the largest first."""
+    """Spenders of the budget on that day, the largest first."""
     detectable: tuple[DetectableAnswer, ...]
-    """How rare a fault may be, for an hour, a day and 30 days; empty where the objective measures, or the target is not configured."""
+    """Smallest detectable fault rates for an hour, a day and 30 days; empty for measuring objectives, and for targets that are not
+    configured.
+    """
 
 
 class SloDetail(Answer):
-    """An objective with its target, and its status on each probed target."""
+    """An objective, with its status on each probed target."""
 
     name: Name
-    """Its name."""
+    """Name of the objective."""
     indicator: Indicator
-    """The indicator that it counts."""
+    """Indicator of the objective."""
     counted: Annotated[str, Field(examples=["message"])]
-    """The unit of the counts."""
+    """Unit of the counts."""
     bad_if: Annotated[str, Field(examples=["it was first received out of order"])]
-    """When a thing is bad."""
+    """Definition of a bad event."""
     objective: Annotated[FiniteFloat, Field(examples=[0.9999])]
-    """The share of the counted things that is to be good."""
+    """Required share of good events."""
     budget: Annotated[Ratio, Field(examples=[0.0001])]
-    """The share that may be bad."""
+    """Permitted share of bad events."""
     threshold_s: Seconds | None
-    """From when on a duration is bad; null for indicators that are no durations."""
+    """Duration from which an event is bad; null for indicators that are no durations."""
     window_s: Annotated[Seconds, Field(examples=[2592000])]
-    """The period of the error budget."""
+    """Period of the error budget."""
     labels: Labels
     """Free labels."""
     report_day: Day | None
-    """The day of the newest `slo-burn` report, from which `alerts` and `spenders` are; null: there is none."""
+    """Day of the newest `slo-burn` report, the source of `alerts` and `spenders`; null: none."""
     targets: tuple[SloTarget, ...]
-    """How it stands on each target."""
+    """Status on each target."""
 
 
 class UptimeAnswer(Answer, schema="Uptime"):
@@ -207,23 +211,23 @@ class UptimeAnswer(Answer, schema="Uptime"):
     month: Annotated[str, Field(examples=["2026-03"])]
     """The month, in UTC."""
     is_over: bool
-    """Whether all of it has passed; false: what follows is about the minutes that have."""
+    """Whether the whole month has passed; false: the other fields cover the minutes that have passed."""
     minutes: Annotated[Count, Field(examples=[44640])]
-    """Minutes of it that have passed."""
+    """Number of minutes of it that have passed."""
     up: Count
-    """Minutes in which a publish was confirmed."""
+    """Number of minutes with a confirmed publish."""
     down: Count
-    """Minutes in which publishes failed, as in both minutes beside it, and none was confirmed in these three."""
+    """Number of minutes with failed publishes in the minute and in both adjacent ones, and no confirmed publish in these three."""
     unknown: Count
-    """All others."""
+    """Number of all other minutes."""
     uptime: Interval
-    """Uptime at least and at most, whatever the unknown minutes were."""
+    """Minimum and maximum of the uptime, for any state of the unknown minutes."""
     credit: Interval
-    """Credit by the agreement, as a share of the bill, at least and at most: the tier is known if both are the same."""
+    """Minimum and maximum credit by the agreement, as a share of the bill: the tier is known if both are equal."""
 
 
 class UptimeList(Answer):
-    """Uptime of every target by month, the newest month first. A target without counts in a month is missing there."""
+    """Uptime of every target by month, the newest month first. A month is missing for a target without counts in it."""
 
     items: tuple[UptimeAnswer, ...]
     """The months."""

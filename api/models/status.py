@@ -1,4 +1,4 @@
-"""How everything stands."""
+"""Status of all probers, targets, objectives and own subscriptions."""
 
 from __future__ import annotations
 
@@ -15,50 +15,50 @@ from prober.sinks.live.condition import Condition
 
 
 def _reported(*path: str, **shown: Any) -> Any:
-    """A field that stands deeper in what the snapshot says of an own subscription."""
+    """Return a field with a nested path in the snapshot of an own subscription."""
     return Field(validation_alias=AliasPath("status", *path), **shown)
 
 
 class Configuration(Answer):
-    """Which configuration is in force at a prober."""
+    """Configuration in force at a prober."""
 
     file: Annotated[str, Field(examples=["/etc/ordering-prober/prober.yaml"])]
-    """Its path; empty: there is none, only defaults and the environment."""
+    """Path of the file; empty: no file, only defaults and the environment."""
     digest: Annotated[str, Field(examples=["3f1c0a9be2d4"])]
     """The first digits of its SHA-256, as `sha256sum` prints them; empty without a file."""
     since: Time
-    """When it came into force."""
+    """Time since which it is in force."""
     restart: Annotated[tuple[str, ...], Field(examples=[["api.port"]])]
-    """Keys that wait for a restart of the prober; until then their old values hold."""
+    """Changed keys that need a restart of the prober; until then their old values apply."""
     refused_at: Time | None
-    """When the file was refused as it is now, so that an older content is in force; null: it was not."""
+    """Time of rejection of the file's present content, so that an older one is in force; null: it was not rejected."""
     refusal: Annotated[str, Field(examples=[""])]
-    """Why it was refused; empty: it was not."""
+    """Reason of the rejection; empty: it was not rejected."""
     usd_per_month: Annotated[float, Field(ge=0, examples=[21.06])]
-    """The most that its probes cost a month on the real service, in US dollars at list price; 0: they probe none."""
+    """Maximum cost of its probes on the real service per month, in US dollars at list price; 0: they do not probe it."""
     faults: Annotated[tuple[str, ...], Field(examples=[["reorder_run@0.01"]])]
-    """The faults that its embedded server injects."""
+    """Faults that its embedded server injects."""
 
 
 class Prober(Answer):
     """One prober."""
 
     instance: Instance
-    """Its name."""
+    """Name of the prober."""
     version: Annotated[str, Field(examples=["0.1.0"])]
-    """Its version."""
+    """Version of the prober."""
     started_at: Time
-    """When it started."""
+    """Start of the prober."""
     last_heartbeat_at: Time
-    """When the prober last reported its probe instances."""
+    """Time of the last heartbeat."""
     silent: bool
-    """That is too long ago to rely on."""
+    """Whether the last heartbeat is too old to rely on."""
     configuration: Configuration | None
-    """Which configuration is in force there; null: it does not say."""
+    """Configuration in force there; null: unknown."""
 
 
 class ProberList(Listed):
-    """Every prober that writes to the store."""
+    """All probers that write to the store."""
 
     items: tuple[Prober, ...]
     """The probers."""
@@ -68,77 +68,80 @@ class OwnPoint(Answer):
     """The newest point of a metric in Cloud Monitoring."""
 
     value: Annotated[FiniteFloat, Field(examples=[12.0])]
-    """Its value."""
+    """Value of the point."""
     at: Time
-    """The end of what it is about."""
+    """End of the interval of the point."""
 
 
 class OwnSubscriptionAnswer(Answer, schema="OwnSubscription"):
-    """A subscription of yours beside the prober's own messages, at the time of its newest point in Cloud Monitoring."""
+    """A subscription of yours, compared with the prober's own messages at the time of its newest point in Cloud Monitoring."""
 
     name: Annotated[Subscription, _reported("name")]
-    """Its full name."""
+    """Full name of the subscription."""
     target: Annotated[Target, _reported("target")]
-    """The target whose probes it is compared with."""
+    """Target whose probes it is compared with."""
     late: Late
-    """The late side. A value that cannot be read, is missing or too old makes it unknown."""
+    """Late side. A value that cannot be read, is missing or too old makes it unknown."""
     sentence: Annotated[str, Field(examples=["Unknown. Nothing is known of yours: it was not read yet."])]
-    """The same in words."""
+    """Result in words."""
     late_after_s: Annotated[Seconds, _reported("late_after_s")]
-    """From this age of the oldest message on a side is late."""
+    """Age of the oldest message from which a side is late."""
     read_at: Annotated[Time | None, _reported("read_at")]
-    """When it was last read, or tried to; null: not yet."""
+    """Time of the last read, successful or not; null: not read yet."""
     failure: Annotated[str, _reported("failure", examples=[""])]
-    """Why that failed; empty: it did not."""
+    """Reason of the failed read; empty: it succeeded."""
     oldest_unacked_age_s: Annotated[OwnPoint | None, _reported("reading", "oldest_unacked_age")]
-    """Age of its oldest unacknowledged message; null: there is no point."""
+    """Age of its oldest unacknowledged message; null: no point."""
     undelivered: Annotated[OwnPoint | None, _reported("reading", "undelivered")]
-    """Messages that are not acknowledged."""
+    """Number of unacknowledged messages."""
     acked: Annotated[OwnPoint | None, _reported("reading", "acked")]
-    """Messages acknowledged in a minute."""
+    """Number of messages acknowledged in a minute."""
     expired: Annotated[OwnPoint | None, _reported("reading", "expired")]
-    """Acknowledgement deadlines that expired in a minute."""
+    """Number of acknowledgement deadlines that expired in a minute."""
     gap_s: Annotated[Seconds, _reported("reading", "gap_s")]
-    """The longest time without a point among the last ones."""
+    """Longest gap between the last points."""
     prober_oldest_unacked_age_s: Annotated[Seconds | None, _reported("prober", "age_s")]
-    """The same age of the prober's own messages in the minute before that point; null: not known."""
+    """Age of the prober's own oldest unacknowledged message in the minute before that point; null: unknown."""
 
 
 class StatusAnswer(Answer):
-    """How everything stands."""
+    """Status of all probers, targets, objectives and own subscriptions."""
 
     at: Time
-    """The time of this answer."""
+    """Time of this response."""
     status: Condition
-    """The worst condition of all probes and open incidents, as the status page shows it: OUTAGE, FAIL, BLIND (the target answers and no run
-    can be verified), UNKNOWN, WARN, STARTING, PASS."""
+    """Worst condition of all probes and open incidents, as on the status page: OUTAGE, FAIL, BLIND (the target answers and no run can be
+    verified), UNKNOWN, WARN, STARTING, PASS.
+    """
     verdict: Verdict
-    """FAIL if a probe instance is; else UNKNOWN if one is, has an open incident, or none has a verdict; else PASS, maintenance aside."""
+    """FAIL if any probe instance has FAIL; else UNKNOWN if any has UNKNOWN or an open incident, or none has a verdict; else PASS. Instances
+    under maintenance do not count.
+    """
     since: Time
-    """Since when the first of the probe instances that make the verdict stands so: one with an open incident since that began."""
+    """Earliest time since which a probe instance that determines the verdict has its state; with an open incident its start."""
     version: Annotated[str, Field(examples=["0.1.0"])]
-    """Version of the process that answers."""
+    """Version of the answering process."""
     instance: Instance
-    """Name of the process that answers."""
+    """Name of the answering process."""
     started_at: Time
-    """When that process started."""
+    """Start of the answering process."""
     open_incidents: Annotated[Count, Field(validation_alias="incidents"), BeforeValidator(len)]
-    """How many incidents are open; `/api/v1/incidents?open=true` has them."""
+    """Number of open incidents; `/api/v1/incidents?open=true` lists them."""
     probe_instances: tuple[InstanceAnswer, ...]
-    """Every probe on every target from every vantage."""
+    """All probes on all targets from all vantages."""
     slos: tuple[SloAnswer, ...]
-    """Every objective on every target whose probes feed it."""
+    """All objectives on all targets whose probes measure them."""
     notices: Annotated[tuple[str, ...], Field(examples=[["test is the prober's embedded server, not Google Cloud Pub/Sub."]])] = ()
     """A sentence about each target that is an embedded server, with the faults that it injects."""
     troubles: Annotated[tuple[str, ...], Field(examples=[["the history cannot be written: no space left on device"]])]
-    """Problems of probers or the store; they say nothing about a target."""
+    """Problems of probers or the store; they are no statement on a target."""
     probers: tuple[Prober, ...]
     """The probers."""
     own_subscriptions: tuple[OwnSubscriptionAnswer, ...]
-    """Your own subscriptions; nothing in them counts for the verdict."""
+    """Your own subscriptions; they do not influence the verdict."""
 
     def timeless(self) -> Self:
-        """A copy without values that change as time passes: times of the answer, heartbeats and periods, overdue time, budgets."""
+        """Return a copy without values that change as time passes: times of the response, heartbeats and periods, overdue time, budgets."""
         still = {"counted_since": self.started_at, "measured": 0.0, "budget_left": None}
         return self.model_copy(
             update={
@@ -153,16 +156,16 @@ class StatusAnswer(Answer):
 
 
 class ReadinessAnswer(Answer, schema="Readiness"):
-    """Whether the service does its work."""
+    """Readiness of the service."""
 
     ready: bool
-    """False: not (yet)."""
+    """Whether the service is ready."""
     problems: Annotated[tuple[str, ...], Field(examples=[["the scheduler has not started"]])]
-    """The reasons why it is not ready."""
+    """Reasons why it is not ready."""
 
 
 class Health(Answer):
-    """Whether the service can go on without a restart."""
+    """Liveness of the service."""
 
     alive: bool
     """False: only a restart helps."""

@@ -1,4 +1,4 @@
-"""Targets that are compared, such as a canary with production."""
+"""Comparisons of targets, such as a canary with production."""
 
 from __future__ import annotations
 
@@ -20,47 +20,47 @@ Measurement = Annotated[FiniteFloat, Field(examples=[0.0021])]
 
 
 class ComparedAspectAnswer(Answer, schema="ComparedAspect"):
-    """One aspect of a comparison: of an indicator that counts things the share that is bad, of one that measures durations seconds."""
+    """One aspect of a comparison: the share of bad events of a counting indicator, or seconds of a measuring one."""
 
     aspect: Annotated[str, Field(examples=["end_to_end_latency_p99"])]
     """An indicator, or with `_p50` the median of its durations, with `_p99` their 99th percentile."""
     standing: Standing
-    """How the candidate stands beside the baseline in this."""
+    """Result of the candidate for this aspect."""
     baseline: Measurement | None
-    """The measurement of the baseline; null: nothing."""
+    """Measurement of the baseline; null: none."""
     candidate: Measurement | None
     """The measurement of the candidate."""
     difference: Measurement | None
-    """The mean difference of pairs, candidate less baseline; null: too few pairs."""
+    """Mean difference of pairs, candidate less baseline; null: too few pairs."""
     low: Measurement | None
-    """The true difference is at least this."""
+    """Lower bound of the true difference."""
     high: Measurement | None
-    """And at most this: all intervals of a comparison hold together with 95 % confidence."""
+    """Upper bound of the true difference; all intervals of a comparison hold together with 95 % confidence."""
     margin: Annotated[FiniteFloat, Field(examples=[0.5])]
-    """How much worse counts as no worse."""
+    """Difference up to which the candidate counts as no worse."""
     pairs: Count
-    """How many pairs of runs say so."""
+    """Number of pairs of runs with this aspect."""
     pairs_needed: Annotated[FiniteFloat | None, Field(examples=[24.2])]
-    """How many pairs would probably decide; null: already decided, or unknown."""
+    """Number of pairs that would probably decide; null: already decided, or unknown."""
 
 
 class ComparisonAnswer(Answer, schema="Comparison"):
-    """A candidate beside a baseline, by the newest runs of both."""
+    """Comparison of a candidate with a baseline, from the newest runs of both."""
 
     baseline: Target
-    """Name of the target that is the measure."""
+    """Name of the reference target."""
     candidate: Target
     """Name of the target that must be no worse."""
     standing: Standing
-    """`worse` in anything is worse, and only `no worse` in everything is no worse."""
+    """`worse` if any aspect is; `no worse` only if all aspects are."""
     took_s: Seconds
-    """Over how long a time the runs were gathered."""
+    """Period of the compared runs."""
     needed_s: Seconds | None
     """Duration of runs that would probably decide; null: decided, or unknown."""
     missing: Annotated[tuple[str, ...], Field(examples=[["seek (wire)"]])]
-    """Probes without a pair of runs, which leave the comparison open."""
+    """Probes without a pair of runs, which leave the comparison undecided."""
     left_out: Count
-    """Pairs of runs of which an internal error of the prober ended one."""
+    """Number of pairs of runs in which an internal error of the prober ended one."""
     aspects: tuple[ComparedAspectAnswer, ...]
     """The compared aspects."""
 
@@ -69,10 +69,10 @@ class ComparisonList(Answer):
     """All comparisons of the configuration."""
 
     items: tuple[ComparisonAnswer, ...]
-    """In the order of the configuration."""
+    """Comparisons in the order of the configuration."""
 
     def timeless(self) -> Self:
-        """Without how long it took, which grows with time."""
+        """Return a copy without durations of comparisons, which grow with time."""
         return self.model_copy(
             update={"items": tuple(one.model_copy(update={"took_s": 0.0, "needed_s": None}) for one in self.items)}
         )
@@ -80,7 +80,7 @@ class ComparisonList(Answer):
 
 @router.get("/comparisons", response_description="The comparisons.")
 def comparisons(archive: Stored, now: Snapshot, response: Response, _: Annotated[QueryParameters, Query()]) -> ComparisonList:
-    """Every comparison of the configuration: no worse, worse, or undecided."""
+    """Return all comparisons of the configuration: no worse, worse, or undecided."""
     documents = map(comparison_as_document, archive.compared(now.at))
     found = ComparisonList(items=tuple(map(ComparisonAnswer.model_validate, documents)))
     response.headers["ETag"] = tag_of(found.timeless().model_dump_json().encode())

@@ -1,4 +1,4 @@
-"""Findings, and the evidence for each, to take away: as a trace file and as a drawing."""
+"""Findings, with their evidence as a trace file and as a diagram."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ router = APIRouter(tags=["findings"])
 
 @router.get("/findings", response_description="A page of findings.")
 def findings(request: Request, response: Response, archive: Stored, asked: Annotated[FindingParameters, Query()]) -> FindingPage:
-    """Findings, by when they were found, the newest first. Information is only counted, in its run."""
+    """List findings by time, the newest first. Findings of status info are only counted, in their run."""
     return FindingPage.model_validate(page_asked(archive.queries.findings, asked, request, response))
 
 
 @router.get("/findings/{finding_id}", response_description="The evidence.")
 def finding(archive: Stored, finding_id: FindingName, _: Annotated[QueryParameters, Query()]) -> FindingDetail:
-    """A finding with everything that is needed to believe it, or to doubt it.
+    """Return a finding with all data that is needed to confirm or refute it.
 
-    That is the smallest history that shows it, the witnesses in it, the bounds that it relies on, and how the prober was.
+    That is the minimal reproduction, the witnesses in it, the bounds that it relies on, and the state of the prober.
     """
     record = finding_of(archive, finding_id)
     return FindingDetail.of(record, archive.queries.run(record.run_id))
@@ -49,7 +49,7 @@ def finding(archive: Stored, finding_id: FindingName, _: Annotated[QueryParamete
     responses={200: {"description": "The trace file.", "content": {TRACE: {"schema": {"type": "string"}}}}},
 )
 def trace(archive: Stored, finding_id: FindingName, asked: Annotated[EvidenceParameters, Query()]) -> Response:
-    """The evidence as a trace file; if it is proven, `ordering-prober verify` comes to the same finding."""
+    """Return the evidence as a trace file; if it is proven, `ordering-prober verify` makes the same finding."""
     record = _shown(archive, finding_id, asked.show)
     if record.evidence is None:
         raise HTTPException(404, f"there is no trace of {finding_id}: {record.unproven_because}")
@@ -63,7 +63,7 @@ def trace(archive: Stored, finding_id: FindingName, asked: Annotated[EvidencePar
     responses={200: {"description": "The drawing.", "content": {DRAWING: {"schema": {"type": "string"}}}}},
 )
 def drawing(archive: Stored, finding_id: FindingName, asked: Annotated[EvidenceParameters, Query()]) -> Response:
-    """The evidence as a drawing: publisher, service and subscribers, what went between them, and what is wrong."""
+    """Return the evidence as a diagram: publisher, service and subscribers, their messages, and the fault."""
     try:
         drawn = swim_lanes(_shown(archive, finding_id, asked.show))
     except NoDiagram as why:
@@ -77,7 +77,7 @@ def drawing(archive: Stored, finding_id: FindingName, asked: Annotated[EvidenceP
     responses={200: {"description": "A zip file.", "content": {BUNDLE: {"schema": {"type": "string", "format": "binary"}}}}},
 )
 def bundle(archive: Stored, finding_id: FindingName, _: Annotated[QueryParameters, Query()]) -> Response:
-    """The support bundle of a finding.
+    """Return the support bundle of a finding.
 
     It contains the trace, its events in UTC, the diagram, the settings, and the commands that repeat the run.
     """
@@ -96,5 +96,5 @@ def bundle(archive: Stored, finding_id: FindingName, _: Annotated[QueryParameter
 
 
 def _shown(archive: Archive, finding_id: str, shown: Shown) -> FindingRecord:
-    """A finding with the evidence that is asked for; 404 if there is no such finding."""
+    """Return a finding with the selected evidence; 404 if it does not exist."""
     return showing(finding_of(archive, finding_id), shown)

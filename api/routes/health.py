@@ -1,4 +1,4 @@
-"""What machines ask that watch the service: restart it? send it traffic? what does it measure?"""
+"""Endpoints for the machines that monitor the service: liveness, readiness and metrics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ router = APIRouter()
     responses={UNAVAILABLE: {"model": Health, "description": "Only a restart helps."}},
 )
 async def healthz(view: Service, response: Response) -> Health:
-    """Whether the process can go on: 200 while the event loop answers and nothing has ended that only a restart brings back.
+    """Report liveness: 200 while the event loop answers and no part has ended that only a restart brings back.
 
     Violated guarantees of a target do not make the prober unhealthy.
     """
@@ -38,14 +38,14 @@ async def healthz(view: Service, response: Response) -> Health:
     responses={UNAVAILABLE: {"model": ReadinessAnswer, "description": "Not ready; says why."}},
 )
 async def readyz(view: Service, response: Response) -> ReadinessAnswer:
-    """Whether runs are scheduled and can be recorded; 503 with the problems otherwise."""
+    """Report readiness: 200 if runs are scheduled and can be recorded, 503 with the problems otherwise."""
     readiness = view.readiness()
     return _answer(response, ReadinessAnswer.model_validate(readiness), is_well=readiness.ready)
 
 
 @router.get("/metrics", tags=["metrics"], response_class=PlainTextResponse, response_description="The metrics.")
 async def metrics(request: Request, view: Service) -> Response:
-    """All metrics, as OpenMetrics or in the older text format, as the Accept header asks."""
+    """Return all metrics, as OpenMetrics or in the older text format, according to the Accept header."""
     content_type, body = await view.metrics(request.headers.get("accept", ""))
     return Response(body, headers={"Content-Type": content_type, "Vary": "Accept"})
 

@@ -35,9 +35,9 @@ IncidentId = Annotated[str, Field(examples=["ordering-1f3a9c02-redelivery"])]
 NOTE_LENGTH_MAX: Final = 1_000
 NAME_LENGTH_MAX: Final = 200
 ONE_LINE: Final = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
-"""Without control characters, among them line breaks and those that turn the direction of what follows."""
+"""Pattern without control characters, including line breaks and changes of the writing direction."""
 NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
-"""Later ends count as this one, which can be written in every time zone; ends before 1970 as the beginning of that."""
+"""Latest end of an acknowledgement that can be written in every time zone; later ends are set to it, and ends before 1970 to 1970."""
 
 
 ATOM: Final = "application/atom+xml"
@@ -45,22 +45,22 @@ PATH: Final = "incidents.atom"
 NAMESPACE: Final = "http://www.w3.org/2005/Atom"
 TEXT_LENGTH_MAX: Final = 2_000
 _ROOT: Final = "../../"
-"""From the feed to the start page."""
+"""Path from the feed to the start page."""
 _IDS: Final = UUID("6f1c3a52-8f0e-4d0b-9a57-3c1e2b7d9f40")
-"""The namespace of all ids. It must never change, or readers show everything as new."""
+"""Namespace of all ids. It must never change, or readers show all entries as new."""
 
 
 class AcknowledgementAnswer(Answer, schema="Acknowledgement"):
     """An acknowledgement by a person."""
 
     at: Time
-    """Since then."""
+    """Time of the acknowledgement."""
     by: Annotated[str, Field(examples=["ada"])]
-    """The name of the person who acknowledged it."""
+    """Name of the person who acknowledged it."""
     note: Annotated[str, Field(examples=["known to the service's owners"])]
     """The note of that person."""
     until: Time | None
-    """When the acknowledgement ends; null: it holds until the incident closes."""
+    """End of the acknowledgement; null: the closing of the incident."""
 
 
 class AffectedAnswer(Answer, schema="Affected"):
@@ -69,62 +69,62 @@ class AffectedAnswer(Answer, schema="Affected"):
     probe: Probe
     """Name of the probe."""
     vantage: Vantage
-    """From where it looks."""
+    """Vantage of the probe instance."""
     part: Part
-    """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
+    """Part of the probe's keys, such as `2/4`; empty if they are not divided."""
     kinds: Annotated[Mapping[Kind, int], Field(examples=[{"REDELIVERY_SKIP": 3}])]
-    """Number of findings by kind; none of an outage."""
+    """Number of findings by kind; empty for an outage."""
 
 
 class IncidentAnswer(Answer, schema="Incident"):
-    """One fault of a target: everything with one symptom, whichever probes and kinds of findings show it."""
+    """One fault of a target: all findings with one symptom, of any probe and kind."""
 
     incident_id: IncidentId
-    """Unique."""
+    """Unique id."""
     title: Annotated[str, Field(examples=["Redeliveries leave messages out on europe"])]
     """The incident in a few words."""
     target: Target
-    """On which target."""
+    """Name of the target."""
     symptom: Symptom
     """Its visible effect."""
     status: Annotated[Condition, Field(examples=["FAIL"])]
-    """OUTAGE: the target cannot be reached. FAIL: a guarantee is broken. WARN: only usual behaviour is missing."""
+    """OUTAGE: the target is unreachable. FAIL: a guarantee is broken. WARN: only usual behaviour is missing."""
     first_at: Time
-    """Time of the first finding; of an outage, the last success before."""
+    """Time of the first finding; for an outage, of the last success before it."""
     last_at: Time
     """End of the last run with it."""
     closes_at: Time
-    """When it closes if it is not seen again."""
+    """Closing time if it does not occur again."""
     closed_at: Time | None
-    """When it closed; null: it is open."""
+    """Closing time; null: it is open."""
     affected: tuple[AffectedAnswer, ...]
     """The probe instances that showed it."""
     findings: Count
-    """Number of findings, also of those that are not kept one by one."""
+    """Number of findings, including those that are not stored individually."""
     runs: Count
-    """Runs with it."""
+    """Number of runs with it."""
     runs_total: Count
-    """All runs with a verdict at the affected probe instances since."""
+    """Number of all runs with a verdict at the affected probe instances since its start."""
     unsent: Count
-    """Publishes that could not be sent in an outage."""
+    """Number of publishes that could not be sent in an outage."""
     runbook: Annotated[str, Field(examples=["PubsubRedeliveryViolated"])]
     """Name of the runbook."""
     exemplar: Annotated[FindingId | None, Field(examples=["ordering-1f3a9c02-1"])]
-    """The finding shown for it; null: none was kept."""
+    """Id of the finding that represents it; null: none is stored."""
     exemplar_is_proven: bool
-    """Whether that has a trace for which `ordering-prober verify` comes to the same finding."""
+    """Whether the exemplar has a trace for which `ordering-prober verify` makes the same finding."""
     acknowledged: AcknowledgementAnswer | None
-    """The acknowledgement in force; null: there is none."""
+    """Acknowledgement in force; null: none."""
     raised_at: Time | None
-    """When it was first stored as an outage or with a broken guarantee: from then on it is to be acknowledged. Null: it is WARN."""
+    """Time at which it was first stored as an outage or with a broken guarantee, which starts the time to acknowledge. Null: it is WARN."""
     first_acknowledged_at: Time | None
-    """The first acknowledgement since it was raised, also if that has ended; null: there was none."""
+    """Time of the first acknowledgement since it was raised, ended ones included; null: none."""
     findings_link: Annotated[Link, Field(examples=["/api/v1/findings?incident=ordering-1f3a9c02-redelivery"])]
-    """Those that are kept."""
+    """Stored findings of the incident."""
 
     @classmethod
     def of(cls, incident: Incident) -> Self:
-        """The answer for an incident as it is kept."""
+        """Return the response for a stored incident."""
         said = incident.acknowledged
         return cls.model_validate(
             values_of(cls, incident)
@@ -141,50 +141,53 @@ class IncidentAnswer(Answer, schema="Incident"):
 
 
 class IncidentPage(Listed):
-    """Incidents, by when they began, the newest first."""
+    """Incidents, ordered by start, the newest first."""
 
     items: tuple[IncidentAnswer, ...]
     """The incidents."""
 
 
 class AcknowledgementsAnswer(Answer, schema="Acknowledgements"):
-    """How many incidents of a period were acknowledged in time. Of people, not of the service: no error budget and no alert follow."""
+    """Incidents of a period by timeliness of their acknowledgement.
+
+    They measure people, not the service: no error budget and no alert follow.
+    """
 
     within_s: Annotated[Seconds, Field(examples=[300])] = WITHIN_S
-    """The objective: each incident is acknowledged within this time of being raised."""
+    """Objective: maximum time from raising an incident to its acknowledgement."""
     period_s: Annotated[Seconds, Field(examples=[2592000])] = PERIOD_S
-    """Incidents count that were raised so long ago at most."""
+    """Period in which the counted incidents were raised."""
     in_time: Count
-    """Acknowledged in time."""
+    """Number of incidents acknowledged in time."""
     late: Count
-    """Acknowledged later, or not, and open for longer than `within_s`."""
+    """Number of incidents acknowledged later, or unacknowledged for longer than `within_s`."""
     pending: Count
-    """Open for less than `within_s`, and not acknowledged: undecided."""
+    """Number of unacknowledged incidents that are open for less than `within_s`: undecided."""
     ended: Count
-    """Ended within `within_s` without an acknowledgement: neither good nor bad."""
+    """Number of incidents that ended within `within_s` without an acknowledgement: neither good nor bad."""
     ratio: Annotated[FiniteFloat | None, Field(examples=[0.9])]
-    """`in_time` among `in_time` and `late`; null: there are none."""
+    """`in_time` divided by the sum of `in_time` and `late`; null if both are 0."""
     median_s: Seconds | None
-    """Median time to acknowledge, of incidents that were acknowledged; null: none was."""
+    """Median time to acknowledge, of acknowledged incidents; null: none."""
     left_out: Count
-    """Older incidents of the period that were not read."""
+    """Number of older incidents of the period that were not read."""
 
 
 class Acknowledge(Answer):
-    """An acknowledgement, in place of the one before."""
+    """An acknowledgement, which replaces an earlier one."""
 
     model_config = ConfigDict(extra="forbid")
 
     by: Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX, pattern=ONE_LINE, examples=["ada"])]
-    """The name of the person who acknowledges it; one line."""
+    """Name of the person who acknowledges it; one line."""
     note: Annotated[str, Field(max_length=NOTE_LENGTH_MAX, pattern=ONE_LINE, examples=["known to the service's owners"])] = ""
     """A note for others; one line."""
     until: Annotated[AwareDatetime | None, Field(examples=["2026-03-01T18:00:00Z"])] = None
-    """From then on it counts as unknown again; without it, it holds until the incident closes. A time that has passed takes it back."""
+    """End of the acknowledgement; without it, the closing of the incident. A time in the past revokes it."""
 
     @property
     def until_s(self) -> float | None:
-        """The end in seconds since 1970."""
+        """End in seconds since 1970."""
         return None if self.until is None else max(0.0, min(self.until, NEVER).timestamp())
 
 
@@ -193,14 +196,14 @@ IncidentName = Annotated[str, Path(max_length=300, description="Its `incident_id
 
 @router.get("/acknowledgements", response_description="Incidents by whether they were acknowledged in time.")
 def acknowledgements(archive: Stored, now: Snapshot, _: Annotated[QueryParameters, Query()]) -> AcknowledgementsAnswer:
-    """How many incidents of the last 30 days were acknowledged within five minutes of being raised."""
+    """Count incidents of the last 30 days that were acknowledged within five minutes of being raised."""
     found = archive.queries.acknowledgements(now.at)
     return AcknowledgementsAnswer.model_validate(values_of(AcknowledgementsAnswer, found) | dict(found.counts))
 
 
 @router.get("/incidents", response_description="A page of incidents.")
 def incidents(request: Request, response: Response, archive: Stored, asked: Annotated[IncidentParameters, Query()]) -> IncidentPage:
-    """Incidents, by when they began, the newest first: one for each target and symptom."""
+    """List incidents by start, the newest first: one for each target and symptom."""
     page = page_asked(archive.queries.incidents, asked, request, response)
     return IncidentPage(items=tuple(map(IncidentAnswer.of, page.items)), next_cursor=page.next_cursor)
 
@@ -211,7 +214,7 @@ def incidents(request: Request, response: Response, archive: Stored, asked: Anno
     responses={200: {"description": "An Atom feed (RFC 4287).", "content": {ATOM: {"schema": {"type": "string"}}}}},
 )
 def feed(request: Request, archive: Stored, asked: Annotated[IncidentParameters, Query()]) -> Response:
-    """The same list for feed readers: an entry for each incident, updated when it begins, is acknowledged, or closes."""
+    """Return the list of incidents for feed readers: an entry is updated when its incident starts, is acknowledged, or closes."""
     page = archive.queries.incidents(asked.wanted, limit=asked.limit, cursor=asked.cursor)
     response = Response(incident_feed(page, asked, wall_s(), archive.queries.store_id()), media_type=ATOM)
     link_next(request, response, page.next_cursor)
@@ -220,7 +223,7 @@ def feed(request: Request, archive: Stored, asked: Annotated[IncidentParameters,
 
 @router.get("/incidents/{incident_id}", response_description="The incident.")
 def incident(archive: Stored, incident_id: IncidentName, _: Annotated[QueryParameters, Query()]) -> IncidentAnswer:
-    """One incident."""
+    """Return one incident."""
     return IncidentAnswer.of(incident_of(archive, incident_id))
 
 
@@ -264,7 +267,7 @@ def incident_feed(page: Page[Incident], asked: IncidentParameters, now: float, s
 
 
 def updated_at(incident: Incident, now: float) -> float:
-    """The time of the newest change that a reader should see."""
+    """Return the time of the newest change that a reader should see."""
     return max(_changes(incident, now))
 
 
@@ -300,7 +303,7 @@ def _stands(incident: Incident, now: float) -> str:
 
 
 def _said(incident: Incident, now: float) -> Iterator[str]:
-    """The description of an incident, sentence by sentence."""
+    """Yield the description of an incident, sentence by sentence."""
     yield f"{title_of(incident)} since {clock(incident.first_at)}: {much(incident)}, last seen {clock(incident.last_at)}."
     yield f"Affected: {places(incident)}. It {closing(incident, now)}."
     if said := incident.acknowledged:
@@ -314,7 +317,7 @@ def _id_of(what: str) -> str:
 
 
 def _add(parent: Element, tag: str, text: str) -> None:
-    """Characters that XML does not allow become U+FFFD."""
+    """Add an element; characters that XML does not allow become U+FFFD."""
     SubElement(parent, tag).text = clean(text, TEXT_LENGTH_MAX)
 
 

@@ -25,19 +25,19 @@ KeyName = Annotated[
 
 @router.get("/keys", response_description="The key.")
 def key_by_parameter(archive: Stored, asked: Annotated[KeyParameters, Query()]) -> KeyAnswer:
-    """The findings on an ordering key, and whether it was hot. For keys that an address cannot hold as they are."""
+    """Return the findings on an ordering key, and its entries in the report on hot keys. For keys that a path cannot contain."""
     return _key(archive, asked.key)
 
 
 @router.get("/keys/{key:path}", response_description="The key.")
 def key_by_path(archive: Stored, key: KeyName, _: Annotated[QueryParameters, Query()]) -> KeyAnswer:
-    """The findings on an ordering key, and whether it was hot."""
+    """Return the findings on an ordering key, and its entries in the report on hot keys."""
     return _key(archive, key)
 
 
 @router.get("/subscriptions", response_description="The subscriptions.")
 def subscriptions(archive: Stored, snapshot: Snapshot, asked: Annotated[SubscriptionParameters, Query()]) -> SubscriptionList:
-    """Every subscription that is probed, or on which something was found, with what was found there."""
+    """List all subscriptions with probes or findings, with their findings."""
     return _subscriptions(archive, snapshot, seconds(asked.since))
 
 

@@ -1,4 +1,4 @@
-"""The live view: the run under way, as a page and as server-sent events. A viewer gets a few rows a second."""
+"""Live view: the run in progress, as a page and as server-sent events. A viewer gets a few rows a second."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from prober.sinks.status.listings import PAGE_MAX, FindingFilter
 
 TICK_S: Final = 0.25
 STEPS_PER_TICK_MAX: Final = 50
-"""Rows that a viewer gets at once; to write more of them would delay what is measured on the same event loop."""
+"""Maximum number of rows that a viewer gets at once; more would delay measurements on the same event loop."""
 STREAM_MAX_S: Final = 600.0
-"""A stream ends after this time.
+"""Maximum duration of a stream.
 
 The browser opens another one while the page is shown.
 """
@@ -53,7 +53,7 @@ Asked = Annotated[LiveParameters, Query()]
 
 @router.get("/live", response_class=HTMLResponse)
 async def live_page(request: Request, view: Service, archive: Stored, asked: Asked) -> HTMLResponse:
-    """The run that is asked for, or the newest one, as it is at the moment."""
+    """Return the page of the requested run, or of the newest one, in its present state."""
     runs = view.feed.runs()
     run = next(filter(asked.agrees, runs), None)
     values = {"root": root_of(request), "asked": asked, "runs": runs, "run": run, "feed": view.feed}
@@ -66,7 +66,7 @@ async def live_page(request: Request, view: Service, archive: Stored, asked: Ask
 
 
 def _pages(archive: Archive, run_id: str) -> dict[FoundAt, str]:
-    """The ids of the findings of a run that the store has; none while it cannot be asked."""
+    """Return the ids of a run's findings in the store; none while it cannot be queried."""
     try:
         found = archive.queries.findings(FindingFilter(run_id=run_id), limit=PAGE_MAX).items
     except StatusError:
@@ -77,7 +77,7 @@ def _pages(archive: Archive, run_id: str) -> dict[FoundAt, str]:
 async def viewer(
     request: Request, view: Service, asked: Asked, last_event_id: Annotated[int | None, Header()] = None
 ) -> AsyncIterator[Viewer | None]:
-    """A dependency: watches the run that is asked for, behind the last event of the client; None for HEAD. Raises `HTTPException`."""
+    """Watch the requested run, from the last event of the client on; None for HEAD. A dependency. Raises `HTTPException`."""
     run = next(filter(asked.agrees, view.feed.runs()), None)
     if run is None:
         raise HTTPException(404, "no such run is under way in this process")
@@ -95,7 +95,7 @@ async def viewer(
 async def live_events(
     request: Request, view: Service, watching: Annotated[Viewer | None, Depends(viewer)]
 ) -> AsyncIterator[ServerSentEvent]:
-    """New rows of a run, and what changed on the page around them, until the run ends, or the server does."""
+    """Yield new rows of a run, and changes of the page around them, until the run or the server ends."""
     until_t = monotonic_s() + STREAM_MAX_S
     sent: dict[str, str] = {}
     while watching is not None and monotonic_s() < until_t and not request.app.state.is_ending:
@@ -111,7 +111,7 @@ async def live_events(
 
 
 def _parts(feed: LiveFeed, watching: Viewer) -> dict[str, str]:
-    """The parts of the page that change, beside its rows."""
+    """Return the parts of the page that change, beside its rows."""
     run = watching.run
     silent_s = silence_s(run, watching.key, monotonic_s())
     return {
@@ -126,10 +126,10 @@ def _parts(feed: LiveFeed, watching: Viewer) -> dict[str, str]:
 
 
 SUBSCRIBERS_MAX: Final = 4
-"""Subscribers with a lane of their own; further ones share one."""
+"""Maximum number of subscribers with a lane of their own; further ones share one lane."""
 SHORT_NAME_MAX: Final = 4
 WITNESSES_MAX: Final = 8
-"""Events that a finding names."""
+"""Maximum number of events listed for a finding."""
 _WORDS: Final = {
     events.PublishInvoked: "publish {} →",
     events.Published: "← confirmed {}",
@@ -146,18 +146,18 @@ _WORDS: Final = {
 
 
 FoundAt: TypeAlias = tuple[Kind, str, str, float]
-"""Kind, subscription, key and time of a finding, which tell the findings of a run apart."""
+"""Kind, subscription, key and time of a finding, which identify it in a run."""
 
 
 class Witness(NamedTuple):
-    """The number of an event that proves a finding; whether its row is shown."""
+    """Number of an event that proves a finding, and whether its row is shown."""
 
     number: int
     is_shown: bool
 
 
 class ShownFinding(NamedTuple):
-    """A finding in words, with the events that prove it. `page`: the address of its page, or of its run's; empty: there is none yet."""
+    """A finding in words, with the events that prove it. `page`: address of its page, or of its run's; empty: none yet."""
 
     finding: Finding
     words: str
@@ -167,7 +167,7 @@ class ShownFinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """A row: `after_s` its time since the first event; `lane` the number of its lane, None: it concerns all of them."""
+    """A row: `after_s`: time since the first event; `lane`: number of its lane, None: all lanes."""
 
     number: int
     after_s: float | None
@@ -179,25 +179,25 @@ class ShownStep:
 
 
 def lanes_of(run: WatchedRun) -> tuple[str, ...]:
-    """The names of the lanes: the publisher, the first subscribers, and how many further ones there are."""
+    """Return the names of the lanes: the publisher, the first subscribers, and the number of further ones."""
     named = [_name(run, subscriber) for subscriber in list(run.places)[:SUBSCRIBERS_MAX]]
     more = len(run.places) - len(named)
     return ("publisher", *named, *([f"{number(more)} more"] if more else []))
 
 
 def keys_of(run: WatchedRun, asked: str) -> tuple[str, ...]:
-    """The keys of a run that can be chosen, with the one that is asked for; an empty one is none."""
+    """Return the selectable keys of a run, including the requested key; an empty one is none."""
     return tuple(sorted({*run.keys, asked} - {""}))
 
 
 def silence_s(run: WatchedRun, key: str, now: float) -> float | None:
-    """How long a run under way has had no event, or none on a key; None: it has ended. `now` is on the recorder's clock."""
+    """Return the time since the last event of a run in progress, or of a key; None: it has ended. `now`: recorder's clock."""
     latest = [step.event.t for step in run.steps_of(key)[-1:] if step.event is not None]
     return None if run.verdict is not None else max(0.0, now - (latest[0] if latest else run.begun_t))
 
 
 def shown_steps(run: WatchedRun, steps: Iterable[Step], key: str, pages: Mapping[FoundAt, str]) -> Iterator[ShownStep]:
-    """The rows of events; of an ordering key without the findings on others. `pages`: the ids of the findings that have a page."""
+    """Yield the rows of events; for an ordering key without findings on other keys. `pages`: ids of findings with a page."""
     kept = run.steps_of(key)
     numbers = {one.message_id: one.seq for one in _events(kept) if isinstance(one, events.Published | events.Delivered)}
     shown, lanes = {step.number for step in kept}, lanes_of(run)

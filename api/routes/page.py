@@ -1,4 +1,4 @@
-"""The pages for people. Each is made on the server, from the same store and the same snapshot as the answers for programs."""
+"""HTML pages. They are rendered on the server, from the same store and the same snapshot as the responses for programs."""
 
 from __future__ import annotations
 
@@ -34,46 +34,46 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 
 async def as_page(request: Request) -> None:
-    """A dependency: an error is answered with a page unless the client prefers data."""
+    """Mark errors of a request to be answered with a page, unless the client prefers data. A dependency."""
     request.state.is_page = True
 
 
-# --- how things stand at the moment ----------------------------------------------------------------------------------------------
+# --- current state ---------------------------------------------------------------------------------------------------------------
 
 
 @router.get("/")
 def status_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
-    """How everything stands."""
+    """Return the page of the current status."""
     return _page(request, "status.html", contents.status(_asked(request, ChartParameters), snapshot))
 
 
 @router.get("/findings")
 def findings_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
-    """Findings, newest first."""
+    """Return the page of findings, newest first."""
     return _page(request, "findings.html", contents.findings(_asked(request, FindingParameters), snapshot))
 
 
 @router.get("/incidents")
 def incidents_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
-    """Incidents, newest first."""
+    """Return the page of incidents, newest first."""
     return _page(request, "incidents.html", contents.incidents(_asked(request, IncidentParameters), snapshot))
 
 
 @router.get("/incidents/{incident_id}")
 def incident_page(request: Request, contents: Contents, snapshot: Snapshot, incident_id: str) -> HTMLResponse:
-    """One incident."""
+    """Return the page of one incident."""
     return _page(request, "incident.html", contents.incident(incident_id, snapshot))
 
 
 @router.get("/runs")
 def runs_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
-    """Runs, newest first."""
+    """Return the page of runs, newest first."""
     return _page(request, "runs.html", contents.runs(_asked(request, RunParameters), snapshot))
 
 
 @router.get("/hot-keys")
 def hot_keys_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
-    """The hot keys of a day, and the top keys of observed streams now."""
+    """Return the page of the hot keys of a day, and the current top keys of observed streams."""
     return _page(request, "hot_keys.html", contents.hot_keys(_asked(request, HotKeyPageParameters), snapshot))
 
 
@@ -82,71 +82,71 @@ def hot_keys_page(request: Request, contents: Contents, snapshot: Snapshot) -> H
 
 @router.get("/slos")
 def objectives_page(request: Request, contents: Contents, snapshot: StoredSnapshot) -> HTMLResponse:
-    """Every objective."""
+    """Return the page of all objectives."""
     return _page(request, "slos.html", contents.objectives(snapshot))
 
 
 @router.get("/slos/{name}")
 def objective_page(request: Request, contents: Contents, snapshot: StoredSnapshot, name: str) -> HTMLResponse:
-    """One objective."""
+    """Return the page of one objective."""
     return _page(request, "slo.html", contents.objective(name, _asked(request, ChartParameters), snapshot))
 
 
 @router.get("/comparisons")
 def comparisons_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
-    """Targets that are compared."""
+    """Return the page of comparisons of targets."""
     return _page(request, "comparisons.html", contents.comparisons(snapshot))
 
 
 @router.get("/probes")
 def probes_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
-    """Every probe instance, probe by probe."""
+    """Return the page of all probe instances, by probe."""
     return _page(request, "probes.html", contents.probe_instances(snapshot))
 
 
 @router.get("/probes/{probe:path}")
 def probe_page(request: Request, contents: Contents, snapshot: Snapshot, probe: str) -> HTMLResponse:
-    """The probe instances of a probe; where only one agrees with what is asked, all about it."""
-    asked = _validated(InstanceParameters, dict(request.query_params))  # an empty part says something
+    """Return the page of the probe instances of a probe; in full, if only one matches."""
+    asked = _validated(InstanceParameters, dict(request.query_params))  # an empty part is a filter too
     return _page(request, "probe.html", contents.probe(probe, asked, snapshot))
 
 
-# --- what does not change any more -----------------------------------------------------------------------------------------------
+# --- past records ----------------------------------------------------------------------------------------------------------------
 
 
 @router.get("/findings/{finding_id}")
 def finding_page(request: Request, contents: Contents, snapshot: Snapshot, finding_id: str) -> HTMLResponse:
-    """One finding with everything that is needed to believe it."""
+    """Return the page of one finding with all its data."""
     return _page(request, "finding.html", contents.finding(finding_id, _asked(request, EvidenceParameters).show, snapshot))
 
 
 @router.get("/runs/{run_id}")
 def run_page(request: Request, contents: Contents, run_id: str) -> HTMLResponse:
-    """One run."""
+    """Return the page of one run."""
     return _page(request, "run.html", contents.run(run_id))
 
 
 @router.get("/keys")
 def key_page(request: Request, contents: Contents, key: Annotated[str, Query()] = "") -> HTMLResponse:
-    """The findings on a key."""
+    """Return the page of the findings on a key."""
     return _page(request, "key.html", contents.key(key))
 
 
 @router.get("/runbooks")
 def runbooks_page(request: Request, contents: Contents) -> HTMLResponse:
-    """Every runbook."""
+    """Return the page of all runbooks."""
     return _page(request, "runbooks.html", contents.books(_reader(request)))
 
 
 @router.get("/runbooks/{name}")
 def runbook_page(request: Request, contents: Contents, name: str) -> HTMLResponse:
-    """The runbook of an alert. The query fills in its placeholders."""
+    """Return the page of an alert's runbook, with its placeholders filled in from the query."""
     return _page(request, "runbook.html", contents.book(name, _reader(request)))
 
 
 @router.get("/docs")
 def reference_page(request: Request) -> HTMLResponse:
-    """The operations and answers of the API."""
+    """Return the page of operations and responses of the API."""
     return _page(request, "docs.html", {"document": request.app.openapi()})
 
 
@@ -159,7 +159,7 @@ def _page(request: Request, template: str, values: Values) -> HTMLResponse:
 
 
 def _asked(request: Request, question: type[Asked]) -> Asked:
-    """The parameters of the address; those that a form leaves empty are not asked, and its times are in UTC. Raises `HTTPException`."""
+    """Return the parameters of the address, without those that a form leaves empty, and with times in UTC. Raises `HTTPException`."""
     given = {name: value for name, value in request.query_params.items() if value}
     return _validated(question, {name: _in_utc(value) if name in {"since", "until"} else value for name, value in given.items()})
 
@@ -173,5 +173,5 @@ def _validated(question: type[Asked], given: dict[str, str]) -> Asked:
 
 
 def _in_utc(value: str) -> str:
-    """A time with its zone: a field of a form says none, and leaves out seconds that are 0."""
+    """Return a time with its zone: a field of a form contains none, and leaves out seconds that are 0."""
     return f"{value}{':00' * (len(value) == 16)}Z" if _FORM_TIME.fullmatch(value) else value

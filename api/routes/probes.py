@@ -26,20 +26,20 @@ State = TypeVar("State", bound="ProbeState")
 
 
 class ProbeState(Answer):
-    """A probe, and how it stands everywhere."""
+    """A probe, and its state on all targets."""
 
     name: Probe
-    """Its name."""
+    """Name of the probe."""
     guarantee: Annotated[str, Field(examples=["Messages of a key are received in the order in which the service received them."])]
-    """The guarantee that it tests, in one sentence."""
+    """Guarantee under test, in one sentence."""
     status: Condition
-    """The worst of its probe instances."""
+    """Worst status of its probe instances."""
     probe_instances: tuple[InstanceState, ...]
-    """Every target and vantage that it probes."""
+    """All its targets and vantages."""
 
 
 class ProbeList(Listed):
-    """Every probe that runs somewhere."""
+    """All probes with an instance."""
 
     items: tuple[ProbeState, ...]
     """The probes."""
@@ -49,46 +49,46 @@ class ProbeDetail(ProbeState):
     """A probe with its probe instances in full."""
 
     probe_instances: tuple[InstanceAnswer, ...]
-    """Every target and vantage that it probes, with the last runs and findings."""
+    """All its targets and vantages, with the last runs and findings."""
 
 
 class RunOrder(Answer):
-    """Where a probe is to run now; by default at all its probe instances."""
+    """Selection of the probe instances to run now; by default all of the probe."""
 
     model_config = ConfigDict(extra="forbid")
 
     target: Annotated[Target | None, Field(max_length=200)] = None
-    """Only on this target."""
+    """Name of the target."""
     vantage: Annotated[Vantage | None, Field(max_length=200)] = None
-    """Only from this vantage."""
+    """Vantage of the probe instance."""
     part: Annotated[Part | None, Field(max_length=200)] = None
-    """Only this part of the keys."""
+    """Part of the probe's keys."""
 
 
 class Begun(Answer):
-    """The outcome of a request for a run at one probe instance."""
+    """Result of a request for a run at one probe instance."""
 
     target: Target
     """Name of the target."""
     vantage: Vantage
-    """From where it looks."""
+    """Vantage of the probe instance."""
     part: Part
-    """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
+    """Part of the probe's keys, such as `2/4`; empty if they are not divided."""
     begun: bool
-    """Whether a run has begun."""
+    """Whether a run has started."""
     run_id: Annotated[str | None, Field(examples=["ordering-1f3a9c02b7d4"])]
-    """The run that has begun; null: none has."""
+    """Id of the started run; null: none."""
     reason: Annotated[str, Field(examples=["a run is under way"])]
-    """Why none has begun, such as maintenance; empty if one has."""
+    """Reason why no run has started, such as maintenance; empty if one has."""
 
 
 class RunsBegun(Answer):
-    """The outcome of a request for runs."""
+    """Result of a request for runs."""
 
     probe: Probe
     """Name of the probe."""
     probe_instances: tuple[Begun, ...]
-    """Every probe instance that was asked for."""
+    """All requested probe instances."""
 
 
 WHOLE_BODY = Body(openapi_examples={"everywhere": {"value": {}}, "at one target": {"value": {"target": "europe"}}})
@@ -100,14 +100,14 @@ ProbeName = Annotated[str, Path(alias="name", max_length=200, description="Name 
 
 @router.get("/probes", response_description="The probes.")
 def probes(snapshot: Snapshot, _: Annotated[QueryParameters, Query()]) -> ProbeList:
-    """Every probe that runs somewhere, and how it stands there."""
+    """List all probes with an instance, and their states."""
     names = dict.fromkeys(instance.probe_instance.probe for instance in snapshot.probe_instances)
     return ProbeList(items=tuple(_state(ProbeState, name, snapshot) for name in names))
 
 
 @router.get("/probes/{name}", response_description="The probe.")
 def probe(snapshot: Snapshot, name: ProbeName, _: Annotated[QueryParameters, Query()]) -> ProbeDetail:
-    """One probe with the last runs and findings of every probe instance."""
+    """Return one probe with the last runs and findings of every probe instance."""
     if not _instances_of(snapshot.probe_instances, name):
         raise HTTPException(404, f"no probe is called {name}; there are {_names(snapshot)}")
     return _state(ProbeDetail, name, snapshot)
@@ -131,9 +131,9 @@ async def run_now(
     _: Annotated[QueryParameters, Query()],
     order: Annotated[RunOrder | None, WHOLE_BODY] = None,
 ) -> RunsBegun:
-    """Begins a run at each probe instance of a probe that this process probes, beyond the schedule, where one can begin.
+    """Start an unscheduled run at each probe instance of a probe in this process, if possible.
 
-    None begins where one is under way, nor under maintenance. Needs the token: `Authorization: Bearer TOKEN`. The runs appear
+    An instance with a run in progress, or under maintenance, starts none. Needs the token: `Authorization: Bearer TOKEN`. The runs appear
     under their ids in `/api/v1/runs` when they have ended; those that end under maintenance do not count, and do not appear.
     """
     order = order or RunOrder()
@@ -177,7 +177,7 @@ def _begun(key: InstanceKey, ordered: RunOrdered) -> Begun:
 
 
 def _none_begun(instances: Sequence[Begun]) -> HTTPException:
-    """Why no run has begun anywhere; so many probe instances are named."""
+    """Return the error for a request that started no run, with the reason of some probe instances."""
     why = [
         f"{'/'.join(filter(None, (instance.target, instance.vantage, instance.part)))}: {instance.reason}"
         for instance in instances[:REASONS_SHOWN_MAX]
@@ -187,7 +187,7 @@ def _none_begun(instances: Sequence[Begun]) -> HTTPException:
 
 
 def _nobody_runs(name: str, order: RunOrder, snapshot: StatusSnapshot) -> HTTPException:
-    """Why this process cannot begin a run: there is no such probe instance, or another prober has it."""
+    """Return the error for a run that this process cannot start: the probe instance does not exist, or belongs to another prober."""
     if any(_is_meant(instance, order) for instance in _instances_of(snapshot.probe_instances, name)):
         others = ", ".join(prober.instance for prober in snapshot.probers if not prober.silent) or "none reports"
         return HTTPException(409, f"this process does not probe there; ask a prober that does (those that report: {others})")

@@ -24,15 +24,16 @@ DAYS_MAX: Final = 100
 
 @router.get("/hot-keys", response_description="The hot keys.")
 def hot_keys(archive: Stored, snapshot: Snapshot, asked: Annotated[HotKeyParameters, Query()]) -> HotKeyList:
-    """The hot keys of a day: those that carry, or hold up, more than their share. Without `date` the newest report, and the top keys
-    of observed streams now. 404 if there is no such report and no such stream.
+    """List the hot keys of a day: keys with more than their share of load or delay.
+
+    Without `date` the newest report, and the current top keys of observed streams. 404 if neither exists.
     """
     return _hot_keys(archive, asked, asked.of_streams(snapshot.streams))
 
 
 @router.get("/reports", response_description="The reports.")
 def reports(archive: Stored, asked: Annotated[ReportParameters, Query()]) -> ReportList:
-    """The summary of each nightly job about a day."""
+    """Return the summary of each nightly job for a day."""
     return _reports(_reader(archive), asked.date)
 
 

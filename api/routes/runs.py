@@ -1,4 +1,4 @@
-"""Runs that have ended."""
+"""Ended runs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ RunName = Annotated[str, Path(max_length=200, description="Its `run_id`.", examp
 
 @router.get("/runs", response_description="A page of runs.")
 def runs(request: Request, response: Response, archive: Stored, asked: Annotated[RunParameters, Query()]) -> RunPage:
-    """Runs that have ended, by when they began, the newest first."""
+    """List ended runs by start, the newest first."""
     return RunPage.model_validate(page_asked(archive.queries.runs, asked, request, response))
 
 
 @router.get("/runs/{run_id}", response_description="The run.")
 def run(archive: Stored, run_id: RunName, _: Annotated[QueryParameters, Query()]) -> RunDetail:
-    """One run, with everything that was counted in it."""
+    """Return one run with all its counts."""
     return RunDetail.model_validate(run_of(archive, run_id))

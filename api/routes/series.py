@@ -1,4 +1,4 @@
-"""The charts of the pages, as numbers for programs."""
+"""Charts of the pages, as numbers for programs."""
 
 from __future__ import annotations
 
@@ -28,97 +28,97 @@ router = APIRouter()
 
 
 class Longest(Answer):
-    """Of several runs each time the longest; of the age of the oldest message all are the same."""
+    """Maxima over several runs; for the age of the oldest message all three values are equal."""
 
     p50_s: Seconds
-    """The median."""
+    """Largest median."""
     p99_s: Seconds
-    """The 99th percentile."""
+    """Largest 99th percentile."""
     max_s: Seconds
-    """The longest of all."""
+    """Largest maximum."""
 
 
 class PointAnswer(Answer, schema="Point"):
-    """The runs of a stretch of time in which at least one ended."""
+    """Runs of a period in which at least one ended."""
 
     first_at: Time
-    """When the first of them ended."""
+    """End of the first run."""
     last_at: Time
-    """When the last one did."""
+    """End of the last run."""
     runs: Count
-    """How many there are."""
+    """Number of runs."""
     known: Annotated[Mapping[Indicator, int], Field(examples=[{"publish_latency": 2}])]
-    """How many of them know of it."""
+    """Number of runs with a measurement, by indicator."""
     durations: Mapping[Indicator, Longest]
-    """The durations that those know; an indicator that none of them knows is missing."""
+    """Durations of these runs; an indicator without a measurement is missing."""
 
 
 class InstanceSeries(Answer):
-    """The durations at one probe instance."""
+    """Durations at one probe instance."""
 
     target: Target
     """Name of the target."""
     vantage: Vantage
-    """From where it looks."""
+    """Vantage of the probe instance."""
     part: Part
-    """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
+    """Part of the probe's keys, such as `2/4`; empty if they are not divided."""
     points: tuple[PointAnswer, ...]
-    """The oldest first. Where there is none, no run ended."""
+    """Points, the oldest first; periods without ended runs have none."""
 
 
 class ProbeSeries(Answer):
-    """How long things took, over time."""
+    """Durations of a probe, over time."""
 
     name: Probe
     """Name of the probe."""
     range: TimeRange
-    """How far back it reaches."""
+    """Length of the period."""
     bin_s: Seconds
-    """How much time a point stands for."""
+    """Period of a point."""
     probe_instances: tuple[InstanceSeries, ...]
-    """Every probe instance that was asked for."""
+    """All requested probe instances."""
 
 
 class SliceAnswer(Answer, schema="Slice"):
-    """The counts of a stretch of time."""
+    """Counts of a period."""
 
     at: Time
-    """When it began."""
+    """Start of the period."""
     good: Count
-    """Good."""
+    """Number of good events."""
     bad: Count
-    """Bad."""
+    """Number of bad events."""
     undecided: Count
-    """Neither is known."""
+    """Number of undecided events."""
 
 
 class TargetSeries(Answer):
-    """The counts of one target."""
+    """Counts of one target."""
 
     target: Target
     """Name of the target."""
     slices: tuple[SliceAnswer, ...]
-    """The oldest first. Where there is none, nothing was counted."""
+    """Slices, the oldest first; periods without counts have none."""
 
 
 class SloSeries(Answer):
-    """The counts of an objective, over time."""
+    """Counts of an objective, over time."""
 
     name: Name
     """Name of the objective."""
     range: TimeRange
-    """How far back it reaches."""
+    """Length of the period."""
     slice_s: Seconds
-    """How much time a slice is."""
+    """Period of a slice."""
     targets: tuple[TargetSeries, ...]
-    """Every target on which something was counted."""
+    """All targets with counts."""
 
 
 @router.get("/probes/{name}/series", tags=["probes"], response_description="The durations.")
 def probe_series(
     archive: Stored, snapshot: Snapshot, name: ProbeName, asked: Annotated[InstanceParameters, Query()]
 ) -> ProbeSeries:
-    """How long publishing and delivery took, and how old the oldest message became, over time."""
+    """Return latencies of publishes and deliveries, and the age of the oldest message, over time."""
     instances = [
         instance.probe_instance.key
         for instance in snapshot.probe_instances
@@ -133,7 +133,7 @@ def probe_series(
 
 @router.get("/slos/{name}/series", tags=["objectives"], response_description="The counts.")
 def slo_series(archive: Stored, snapshot: StoredSnapshot, name: SloName, asked: Annotated[ChartParameters, Query()]) -> SloSeries:
-    """The good, bad and undecided counts of each target, over time."""
+    """Return the good, bad and undecided counts of each target, over time."""
     return _of_objective(archive, objective_of(archive, name), asked.span(snapshot))
 
 

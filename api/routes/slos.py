@@ -39,19 +39,19 @@ SloName = Annotated[str, Path(alias="name", max_length=200, description="Name of
 
 @router.get("/slos", response_description="The objectives.")
 def slos(snapshot: StoredSnapshot, _: Annotated[QueryParameters, Query()]) -> SloList:
-    """Every objective on every target: what was counted, what it proves, and what is left of the budget."""
+    """List all objectives on all targets: counts, verdicts, and remaining budgets."""
     return SloList(items=tuple(map(SloAnswer.model_validate, snapshot.slos)))
 
 
 @router.get("/slos/{name}", response_description="The objective.")
 def slo(archive: Stored, snapshot: StoredSnapshot, name: SloName, _: Annotated[QueryParameters, Query()]) -> SloDetail:
-    """An objective on each target: budget, burn rate over every window, alerts, and who spent the budget."""
+    """Return an objective on each target: budget, burn rates of all windows, alerts, and the spenders of the budget."""
     return _detail(archive, objective_of(archive, name), snapshot)
 
 
 @router.get("/uptime", response_description="Uptime by target and month.")
 def uptime(contents: Contents, snapshot: StoredSnapshot, _: Annotated[QueryParameters, Query()]) -> UptimeList:
-    """Uptime of this month and the one before by the definition of Pub/Sub's service level agreement, and which credit it would be.
+    """Return the uptime of this month and the one before by Pub/Sub's service level agreement, and the resulting credit.
 
     At most five minutes old.
     """

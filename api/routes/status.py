@@ -1,4 +1,4 @@
-"""How everything stands, for programs."""
+"""Current status, for programs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ router = APIRouter(tags=["status"])
 def status(snapshot: Snapshot, response: Response, _: Annotated[QueryParameters, Query()]) -> StatusAnswer:
     """Report the status: overall, per probe on each target, per objective.
 
-    The overall verdict has three values. UNKNOWN means inconclusive, and is never shown as good. The ETag changes when something happens,
-    and not because time passes: `at`, `last_heartbeat_at`, `counted_since`, `measured`, `budget_left` and the length of `overdue_s` do not
-    change it.
+    The overall verdict has three values. UNKNOWN means inconclusive, and is never shown as good. The ETag changes with events, not with
+    time: `at`, `last_heartbeat_at`, `counted_since`, `measured`, `budget_left` and the length of `overdue_s` do not change it.
     """
     targets = {instance.probe_instance.target for instance in snapshot.probe_instances}
     answer = StatusAnswer.model_validate(snapshot).model_copy(update={"notices": not_the_service(snapshot, targets)})
@@ -31,5 +30,5 @@ def status(snapshot: Snapshot, response: Response, _: Annotated[QueryParameters,
 
 @router.get("/probers", response_description="The probers.")
 def probers(snapshot: Snapshot, _: Annotated[QueryParameters, Query()]) -> ProberList:
-    """Every prober that writes to the store, and whether it still does."""
+    """List all probers that have written to the store, and whether they are silent."""
     return ProberList(items=tuple(map(Prober.model_validate, snapshot.probers)))

@@ -3,7 +3,7 @@
 It shows the messages between client and service over time, and the point at which a guarantee was violated.
 
 `prober.evidence.diagram` selects the content, `captions.py` writes the sentences, `layout.py` computes the positions, and `drawing.py`
-draws with `lettering.py`. Everything comes from the trace that proves the finding, so a diagram is as bounded as that is.
+draws with `lettering.py`. All content comes from the trace that proves the finding, so a diagram is as bounded as the trace.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from prober.traces.trace import FIRST_EVENT_LINE, TraceError, read_trace
 
 EVENTS_MAX: Final = 200
 STYLE: Final = (Path(__file__).parents[1] / "pages" / "static" / "lanes.css").read_text(encoding="utf-8")
-"""How a diagram looks, in the light and in the dark. The pages load it as a style sheet; a file carries it inside."""
+"""Style of diagrams, for light and dark mode. The pages load it as a style sheet; a file contains it."""
 
 __all__ = ["NARROW", "STYLE", "WIDE", "NoDiagram", "caption", "read_evidence", "swim_lanes"]
 
 
 class NoDiagram(Exception):
-    """There is nothing to draw. The text is one line and says why."""
+    """There is nothing to draw. The text is one line with the reason."""
 
 
 class DrawnEvidence(NamedTuple):
-    """The evidence of a finding as it is drawn: its events by the lines of the trace, which the finding names as its witnesses."""
+    """Evidence of a finding for a diagram: its events by the lines of the trace, which the finding lists as its witnesses."""
 
     history: list[Numbered]
     finding: Finding
@@ -46,12 +46,12 @@ class DrawnEvidence(NamedTuple):
 
 
 def swim_lanes(record: FindingRecord, *, standalone: bool = True, sheet: Sheet = WIDE) -> str:
-    """The evidence of a finding as an SVG document that fits on a sheet.
+    """Return the evidence of a finding as an SVG document that fits on a sheet.
 
-    A `standalone` one has its style inside, and its sentence above it (`caption`).
+    A `standalone` document contains its style, and its sentence above the diagram (`caption`).
 
-    Names from outside are escaped, cut where they are long, and shown without characters that cannot be printed. Raises `NoDiagram` if
-    the finding has no evidence, or one that cannot be read.
+    External names are escaped, shortened, and shown without unprintable characters. Raises `NoDiagram` if the finding has no readable
+    evidence.
     """
     history, finding, rules, opened = read_evidence(record)
     diagram = diagram_of(history, finding, rules, opened=opened, subscribers_max=sheet.subscribers_max, rows_max=EVENTS_MAX)
@@ -59,7 +59,7 @@ def swim_lanes(record: FindingRecord, *, standalone: bool = True, sheet: Sheet =
 
 
 def read_evidence(record: FindingRecord) -> DrawnEvidence:
-    """The evidence to draw, at least one event. Raises `NoDiagram` if there is no evidence, or one that cannot be read or is empty."""
+    """Return the evidence to draw, at least one event. Raises `NoDiagram` if it is missing, unreadable or empty."""
     evidence = record.evidence
     if evidence is None:
         raise NoDiagram(record.unproven_because or "it was kept without evidence")

@@ -1,4 +1,4 @@
-"""The caption of a diagram, in one sentence: what should have happened, and what did. One template per kind of finding."""
+"""Caption of a diagram, in one sentence: expected and actual behaviour. One template per kind of finding."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ NOT_DELIVERED: Final = "not delivered"
 
 
 class Caption(NamedTuple):
-    """The sentence over a diagram, and a few words at the event that decides."""
+    """The sentence above a diagram, and a few words at the deciding event."""
 
     sentence: str
     mark: str
 
 
 def caption(record: FindingRecord) -> Caption:
-    """The sentence of a finding; its explanation, if its facts are not those that this program knows."""
+    """Return the sentence of a finding, or its explanation if its facts are not those that this program knows."""
     finding = record.finding
     try:
         said = CAPTIONS[finding.kind](Wording(replace(finding, facts=_cleaned(finding.facts)), None))
@@ -40,7 +40,7 @@ def caption(record: FindingRecord) -> Caption:
 
 
 def _cleaned(facts: Facts) -> Facts:
-    """The facts with names that come from outside fit to be drawn; of the other subscription the last part of its name is enough."""
+    """Return the facts with external names in drawable form; of the other subscription only the last part of its name."""
     short = {"other": str(facts["other"]).rpartition("/")[2]} if "other" in facts else {}
     return {name: _cleaned_one(fact) for name, fact in {**facts, **short}.items()}
 
@@ -191,4 +191,4 @@ CAPTIONS: Final[Mapping[Kind, Callable[[Wording], Caption]]] = {
         f"{capital(text.one())} should be in the log once; it came with another publish time.", "stored again"
     ),
 }
-"""The caption of a finding of each kind, from its facts."""
+"""Functions that return the caption of a finding from its facts, by kind."""

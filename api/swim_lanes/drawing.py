@@ -1,4 +1,4 @@
-"""A diagram as SVG. How things look stands in the style sheet, where they are in `layout.py`, what shape they have stands here."""
+"""A diagram as SVG. The style sheet defines the appearance, `layout.py` the positions, this module the shapes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ CAPTION: Final = 16.0
 CAPTION_LINES_MAX: Final = 4
 NOTE_LINES_MAX: Final = 3
 SHORT_NAME_MAX: Final = 4
-"""A name that is no longer stands behind its role: `subscriber 2`."""
+"""Maximum length of a name that is shown after its role: `subscriber 2`."""
 BOX: Final = 20.0
-"""The height of the box around a message's number."""
+"""Height of the box around a message's number."""
 ABOVE: Final = 19.0
-"""From an arrow up to the words above it."""
+"""Distance from an arrow to the words above it."""
 LEGEND_LINE: Final = 24.0
 LEGEND_SAMPLE: Final = 34.0
 LEGEND_SPACE: Final = 20.0
@@ -36,7 +36,7 @@ _ICONS: Final = {
 
 
 def as_svg(diagram: Diagram, said: Caption, style: str, sheet: Sheet) -> str:
-    """The whole document on a sheet. With a `style` it stands alone: that is put inside, and so is a heading."""
+    """Return the document on a sheet. With a `style` it stands alone: it contains the style and a heading."""
     count = len(diagram.columns.all)
     total = columns_on(sheet, count)[-1]
     room = total - 2 * sheet.margin
@@ -162,7 +162,7 @@ def _marked(group: Element, plan: Layout, row: Row, y: float) -> None:
 
 
 def _reason(group: Element, plan: Layout, bottom: float, certain: bool) -> None:
-    """Why a row is wrong, at the left, where it is seen however narrow the window is."""
+    """Draw the reason why a row is a fault, at the left, where it is visible in the narrowest window."""
     y = bottom - LINE * len(plan.reason) + 3.0
     outline, sign = _ICONS["fail" if certain else "perhaps"]
     place = f"translate({plan.sheet.margin + 14.0:g} {y:g})"
@@ -186,9 +186,9 @@ def _arrow(group: Element, plan: Layout, arrow: Arrow, y: float) -> None:
 
 
 def _label(group: Element, plan: Layout, arrow: Arrow, y: float) -> None:
-    """The box with the number, and words behind it.
+    """Draw the box with the number, and words after it.
 
-    The words stand above the arrow, or on it in the space on the left of its right end.
+    The words are above the arrow, or on it in the space on the left of its right end.
     """
     is_stacked = plan.sheet.is_stacked
     left, room = plan.at[max(arrow.source, arrow.target)] - plan.gap + 18.0, plan.gap - 36.0
@@ -249,7 +249,7 @@ def _across(group: Element, plan: Layout, name: str, words: str, y: float) -> No
 
 
 class Sample(NamedTuple):
-    """A sign that occurs in the diagram, what it means, and where that stands in the legend."""
+    """A sign in the diagram, its meaning, and its position in the legend."""
 
     sign: str
     meaning: str

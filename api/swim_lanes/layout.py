@@ -1,7 +1,7 @@
-"""Where everything in a drawing is: the sheet that it must fit on, its columns and its rows. Sizes are in pixels.
+"""Positions in a diagram: its sheet, its columns and its rows. Sizes are in pixels.
 
-There are two sheets. A wide one is for a window of 1280 pixels: it has the words beside the arrows. A narrow one is for a phone: it has
-them above, so that arrows may be short, and fewer subscribers have a column of their own. No letter is smaller than 11 pixels on either.
+There are two sheets. The wide one is for a window of 1280 pixels, with the words beside the arrows. The narrow one is for a phone, with the
+words above the arrows, so that arrows may be short, and with fewer columns of subscribers. No letter is smaller than 11 pixels on either.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ SMALL: Final = 12.0
 LINE: Final = 18.0
 PAUSE: Final = 34.0
 NOTE: Final = 30.0
-"""The height of a row with one line."""
+"""Height of a row with one line."""
 LINES_MAX: Final = 3
 ICON: Final = 30.0
-"""From the edge of the frame around what is wrong to the reason in it; before that is the icon."""
+"""Distance from the edge of the frame around a fault to the reason in it; the icon is in between."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """`width` is what a drawing may take at most. `before` and `after`: from the times to the first column, and behind the last one.
+    """Sheet of a diagram. `width`: maximum width. `before` and `after`: from the times to the first column, and after the last one.
 
-    marks         the width for words on the right, such as "evidence"; without it there is only a dot.
-    gap_max       between two columns; with few columns the drawing is narrower than the sheet.
-    is_stacked    the words of an arrow stand above it, and the names of columns by turns on two levels.
+    marks         width of words on the right, such as "evidence"; 0: only a dot.
+    gap_max       maximum distance of columns; with few columns the diagram is narrower than the sheet.
+    is_stacked    words of an arrow are above it, and names of columns alternate between two levels.
     """
 
     width: float
@@ -52,12 +52,12 @@ NARROW: Final = Sheet(326.0, 8.0, 52.0, 30.0, 14.0, 14.0, 44.0, 88.0, 120.0, sub
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where columns and rows are, and from when on times count, in milliseconds where all of it takes less than a second.
+    """Positions of columns and rows, and the origin of times, in milliseconds if the whole takes less than a second.
 
-    at, gap      the middle of each column, and how far they are apart.
-    edges        where each row begins, and where the last one ends.
-    y            the line of each row on which its arrow is and its time stands.
-    reason       the lines of the reason, below the row of what is wrong.
+    at, gap      centre of each column, and their distance.
+    edges        start of each row, and end of the last one.
+    y            line of each row with its arrow and time.
+    reason       lines of the reason, below the row of the fault.
     """
 
     sheet: Sheet
@@ -72,12 +72,12 @@ class Layout:
     reason: tuple[str, ...]
 
     def time(self, t: float) -> str:
-        """A time as it stands at the left."""
+        """Return a time in the form of the left column."""
         return f"{(t - self.start) * 1000.0:,.3f}" if self.in_ms else f"{t - self.start:,.3f}"
 
     @property
     def bottom(self) -> float:
-        """Where the columns end."""
+        """Lower end of the columns."""
         return self.edges[-1] + 8.0
 
     @property
@@ -87,32 +87,32 @@ class Layout:
 
     @property
     def times_end(self) -> float:
-        """Where the times end, on a narrow sheet close to the columns."""
+        """End of the times; close to the columns on a narrow sheet."""
         return self.left - (3.0 if self.sheet.is_stacked else 12.0)
 
     @property
     def right(self) -> float:
-        """Right end of the last column, where the marks begin."""
+        """Right end of the last column, where the marks start."""
         return self.at[-1] + self.sheet.after
 
     def banner(self, words: str) -> list[str]:
-        """The lines of words that concern every column."""
+        """Return the lines of words that concern every column."""
         left, right = self.across()
         return banner_lines(words, right - left)
 
     def across(self) -> tuple[float, float]:
-        """From where to where such words reach."""
+        """Return the horizontal extent of such words."""
         return max(self.left, self.at[0] - 40.0), min(self.width - self.sheet.margin, self.at[-1] + 40.0)
 
     def room_of_name(self, number: int) -> float:
-        """How wide the name of a column may be."""
+        """Return the maximum width of a column's name."""
         apart = self.gap * 2.0 if self.sheet.is_stacked else self.gap
         to_edge = min(self.at[number], self.width - self.at[number]) * 2.0
         return min(apart - (8.0 if self.sheet.is_stacked else 16.0), to_edge - 8.0)
 
 
 def columns_on(sheet: Sheet, count: int) -> tuple[tuple[float, ...], float, float]:
-    """Where so many columns are, how far apart, and how wide the drawing becomes."""
+    """Return the positions of `count` columns, their distance, and the width of the diagram."""
     first = sheet.margin + sheet.gutter + sheet.before
     behind = sheet.after + sheet.marks + sheet.margin
     gap = min(sheet.gap_max, (sheet.width - first - behind) / (count - 1))
@@ -121,7 +121,7 @@ def columns_on(sheet: Sheet, count: int) -> tuple[tuple[float, ...], float, floa
 
 
 def plan_of(sheet: Sheet, columns: int, rows: Sequence[Row], reason: str, top: float) -> Layout:
-    """The plan of a drawing whose columns have their names from `top` on."""
+    """Return the layout of a diagram whose column names start at `top`."""
     at, gap, total = columns_on(sheet, columns)
     lines = tuple(wrapped(reason, total - 2 * sheet.margin - ICON, LETTER * BOLD, LINES_MAX))
     times = [row.t for row in rows if row.t is not None]
@@ -136,7 +136,7 @@ def plan_of(sheet: Sheet, columns: int, rows: Sequence[Row], reason: str, top: f
 
 
 def banner_lines(words: str, room: float) -> list[str]:
-    """The lines of words in a frame of this width."""
+    """Return the lines of words in a frame of this width."""
     return list(wrapped(clean(words), room - 12.0, SMALL, LINES_MAX))
 
 

@@ -1,4 +1,4 @@
-"""Text in a drawing: cut, measured, wrapped, and valid in XML."""
+"""Text in a diagram: cut, measured, wrapped, and valid in XML."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Final
 from unicodedata import combining, east_asian_width
 
 BOLD: Final = 1.12
-"""How much wider bold letters are."""
+"""Width of bold letters relative to normal ones."""
 _NARROW: Final = frozenset("iljtfrI.,:;'|!()[] ")
 
 
 def clean(text: str, length: int = 200) -> str:
-    """At most so many characters, the middle left out; what cannot be printed, or would turn the direction of writing, becomes U+FFFD."""
+    """Return at most `length` characters, with the middle left out.
+
+    Unprintable characters and those that change the writing direction become U+FFFD.
+    """
     if len(text) > length:
         head = (length - 1) // 2
         text = f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
@@ -20,12 +23,12 @@ def clean(text: str, length: int = 200) -> str:
 
 
 def width(text: str) -> float:
-    """About how wide a text is, in widths of the letter size; rather too much than too little."""
+    """Return the approximate width of a text, in widths of the letter size; rather too large than too small."""
     return sum(map(_advance, text))
 
 
 def fitted(text: str, room: float, size: float) -> str:
-    """A cleaned text at most `room` wide at this size, its middle cut out."""
+    """Return a cleaned text at most `room` wide at this size, with its middle cut out."""
     text = clean(text)
     length = len(text)
     while length > 3 and width(text) * size > room:
@@ -35,7 +38,7 @@ def fitted(text: str, room: float, size: float) -> str:
 
 
 def words_within(words: Sequence[str], room: float, size: float) -> str:
-    """As many words as fit; the first one is always there, cut if necessary."""
+    """Return as many words as fit, at least the first one, cut if necessary."""
     if not words:
         return ""
     text = fitted(words[0], room, size)
@@ -48,7 +51,7 @@ def words_within(words: Sequence[str], room: float, size: float) -> str:
 
 
 def wrapped(text: str, room: float, size: float, lines_max: int) -> Iterator[str]:
-    """The lines of a text, each at most about `room` wide.
+    """Yield the lines of a text, each at most about `room` wide.
 
     The last line is cut if the text does not fit.
     """

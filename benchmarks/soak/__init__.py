@@ -4,7 +4,7 @@ No resource may leak, no run may be lost, and no false alarm may be raised.
 
     python -m benchmarks.soak [--minutes M] [--load N] [--picture FILE]
 
-`setting` starts what is needed, as a user would: the embedded server with every benign fault armed, PostgreSQL as status store, and the
+`setting` starts the parts as a user would: the embedded server with every benign fault armed, PostgreSQL as status store, and the
 service with all probes on their default schedules; and beside it, on the same store, a second prober with a server of its own and
 `ordering` at `--load` messages a second (5,000 by default), which is more than one prober can handle beside all the probes without a late
 event loop. `troubles` disturb the service meanwhile, each for a while (`Timetable`). Every few seconds `samples` reads the state of all

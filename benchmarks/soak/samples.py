@@ -86,7 +86,7 @@ class Sample:
 
     @property
     def failures(self) -> dict[str, float]:
-        """What failed in the prober or was dropped by it, so far."""
+        """Numbers of failures and dropped data of the probers, so far."""
         parts = {f"{name} of {part}": count for name in _PARTS for (part,), count in self.metrics[name].items()}
         return parts | {name: self.value(name) for name in _WHOLE}
 
@@ -111,7 +111,7 @@ def lag_s(now: Sample, before: Sample | None = None) -> float:
 
 
 def occupied(pid: int) -> Occupied:
-    """What a process has now."""
+    """Return the present resources of a process."""
     process = Path(f"/proc/{pid}")
     computed, waited, _ = (process / "task" / str(pid) / "schedstat").read_text().split()
     return Occupied(

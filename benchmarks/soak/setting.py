@@ -1,4 +1,4 @@
-"""What a soak runs, each in processes of its own: two embedded servers, PostgreSQL, the service with a small disk for its history, and a
+"""Parts of a soak, each in processes of its own: two embedded servers, PostgreSQL, the service with a small disk for its history, and a
 second prober for the load.
 """
 
@@ -56,7 +56,7 @@ class Prober:
 
 @dataclass(frozen=True)
 class Setting:
-    """What runs. `admin`: the endpoint for the faults of the target; no `loader`: no load; no `disk`: we may not mount one."""
+    """Running parts. `admin`: endpoint for the faults of the target; `loader` None: no load; `disk` None: mounting is not permitted."""
 
     service: Prober
     loader: Prober | None

@@ -114,7 +114,7 @@ def _troubles(seen: Soak) -> Iterator[str]:
 
 
 def bands(seen: Soak) -> list[Band]:
-    """When what went wrong."""
+    """Return the periods of the troubles."""
     return [Band(spell.trouble.name, spell.began_t, min(spell.ended_t, seen.last.t)) for spell in seen.spells]
 
 

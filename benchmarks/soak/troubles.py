@@ -1,6 +1,6 @@
-"""What goes wrong in a soak: each trouble, what begins and ends it, how it shows, and what it excuses meanwhile.
+"""Troubles of a soak: start and end of each, its visible effect, and the failures that it excuses.
 
-They come one after the other, with as much quiet between them as there is time for (`Timetable`).
+They follow one after the other, with as much quiet between them as the time permits (`Timetable`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CONNECTIONS: Final = 1_000
 SEEN_FROM: Final = 300
 """Additional descriptors that prove the idle connections: the service keeps at most 512."""
 AFTER_S: Final = 45.0
-"""Seconds after a trouble in which consequences may appear: a running run ends, a thread retries."""
+"""Seconds after a trouble in which consequences may appear: a run in progress ends, a thread retries."""
 MINUTE_S: Final = 60.0
 PLANTED_S: Final = 80.0
 """Duration of a planted fault: longer than the interval of the probe that meets it."""

@@ -1,4 +1,4 @@
-"""What a soak saw, and what of it was not to be."""
+"""Observations of a soak, and the rules that they violate."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Soak:
         return self.samples[-1]
 
     def broken(self) -> Iterator[str]:
-        """What was to hold and did not, in words."""
+        """Yield the violated rules, in words."""
         yield from self.false_findings()
         yield from self.lost_runs()
         yield from self.failures()
@@ -76,7 +76,7 @@ class Soak:
             if lag_s(self.last) > LAG_MAX_S:
                 yield f"the event loop was up to {lag_s(self.last):g} s late in {LAG_SHARE:.0%} of the cases"
 
-    # --- what was found ------------------------------------------------------------------------------------------------------
+    # --- findings ------------------------------------------------------------------------------------------------------------
 
     def false_findings(self) -> Iterator[str]:
         """Yield unplanted violations, findings without a proof, and findings that are not in the store."""
@@ -159,7 +159,7 @@ class Soak:
     # --- the prober ----------------------------------------------------------------------------------------------------------
 
     def failures(self) -> Iterator[str]:
-        """What failed in the prober and no trouble excuses."""
+        """Yield failures of the prober that no trouble excuses."""
         names = self.last.failures
         yield from (f"{count:.0f} x {name}" for count, name in self._growing({name: _failures(name) for name in names}))
 
@@ -175,7 +175,7 @@ class Soak:
                 yield unexcused, name
 
     def growth(self) -> Iterator[str]:
-        """What is not flat, apart from troubles."""
+        """Yield resources that grow apart from troubles."""
         growth = self.memory_growth
         if growth is not None and growth > GROWTH_MAX:
             yield f"the memory of the service grew by {growth:.1%} after {WARM_UP_S:.0f} s"
@@ -200,7 +200,7 @@ class Soak:
         return median(seen[-quarter:]) - median(seen[:quarter]) if len(seen) >= QUIET_MIN else None
 
     def quiet(self, from_s: float) -> list[Occupied]:
-        """What the service had when no trouble was there or just over."""
+        """Return the service's resources in samples without a trouble or its consequences."""
         return [one.service for one in self.samples if one.t >= from_s and not any(spell.covers(one.t) for spell in self.spells)]
 
     @property

@@ -332,7 +332,7 @@ def _differences(words: Words, family: Family, unit: str) -> Panel:
     """Return the table of compared aspects: all with a margin, also those with an unknown difference."""
     reported = {bound: aggregate(select(family, bound=bound), f"{COMPARED}, aspect", "max") for bound in Bound}
     allowed, low = reported[Bound.MARGIN], reported[Bound.LOW]
-    compared = f"{allowed} == {allowed}"  # what is not a number is not equal to itself
+    compared = f"{allowed} == {allowed}"  # NaN is not equal to itself
     columns = (
         TableColumn("Difference", f"{reported[Bound.ESTIMATE]} and {compared}", unit),
         TableColumn("At least", f"{low} and {compared}", unit),

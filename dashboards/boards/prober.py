@@ -248,7 +248,7 @@ def _leftovers_now() -> Panel:
         "last look failed in some project, and nothing was left in the others.",
         ("PubsubProberLeftovers",),
     )
-    known, found = _left(), aggregate(f"{_left()} > 0")  # what is not known of one project does not hide what is left in another
+    known, found = _left(), aggregate(f"{_left()} > 0")  # an unknown project does not hide leftovers of another
     return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=8, height=6), Query(f"{found} or {aggregate(known)}", instant=True))
 
 

@@ -89,7 +89,7 @@ class Calls:
     def _update_topic(self, request: Any) -> Any:
         known = self._registry.topic(request.topic.name).settings
         wanted = protobuf.topic_from(protobuf.merged(protobuf.topic_to(known), request.topic, request.update_mask))
-        if wanted.schema != known.schema:  # what it refers to may be deleted meanwhile
+        if wanted.schema != known.schema:  # the schema may be deleted by now
             self._schemas.check_settings(wanted.schema)
         return protobuf.topic_to(self._registry.update_topic(wanted, request.update_mask.paths))
 

@@ -16,11 +16,11 @@ from prober.embedded.key_queues import Client, KeyQueue, PullCall, QueueEntry, S
 from prober.embedded.messages import AnswerPull, Delivery, EndStream, HalfOpen, LostDeliveries, Push, Send
 from prober.embedded.subscription_queue import SubscriptionQueue
 
-_TURN_MESSAGES: Final = 100  # what one key queue gets before the next one
-_SEND_MESSAGES: Final = 500  # what one response holds at most, in messages and in bytes
+_TURN_MESSAGES: Final = 100  # messages of one key queue before the next one
+_SEND_MESSAGES: Final = 500  # maximum size of one response, in messages and in bytes
 _SEND_BYTES: Final = 2_000_000
 _PUSHES_MAX: Final = 1_000  # outstanding requests per push subscription
-_BREAKS_AFTER_S: Final = 0.3  # long enough for a client to acknowledge what reached it
+_BREAKS_AFTER_S: Final = 0.3  # long enough for a client to acknowledge received messages
 BREAK_MESSAGE: Final = "The service was unable to fulfill your request. Please try again. [stream reset]"
 
 
@@ -66,7 +66,7 @@ def _serve_bound(queue: SubscriptionQueue, stream: Stream, now: float) -> None:
 
 
 def _forgetting(queue: SubscriptionQueue, key_queue: KeyQueue, now: float) -> Stream | None:
-    """Restart a key queue despite its outstanding messages if a fault says so; return its new stream, else None.
+    """Restart a key queue despite its outstanding messages, by a fault; return its new stream, else None.
 
     Never with exactly-once delivery.
     """

@@ -139,7 +139,7 @@ class Armed:
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """An injected fault: its time, name and number, and what it affected.
+    """An injected fault: its time, name and number, and the affected object.
 
     where       name of the topic, subscription or administrative call.
     message_id  empty if it affected no message.

@@ -74,7 +74,7 @@ class Delivery:
 
 
 def check_drafts(drafts: Sequence[PublishDraft]) -> None:
-    """What one publish request may hold; raises INVALID_ARGUMENT or, for mixed keys, FAILED_PRECONDITION."""
+    """Check the messages of a publish request. Raises INVALID_ARGUMENT or, for mixed keys, FAILED_PRECONDITION."""
     if not drafts:
         raise errors.too_small("message_count", 0, 1)
     if len(drafts) > REQUEST_MESSAGES_MAX:

@@ -43,7 +43,7 @@ from prober.embedded.state import State
 
 _OUTLET_MAX: Final = 10_000  # responses waiting for a client that does not read
 _GATHER_S: Final = 0.001
-_SLEEP_MAX_S: Final = 60.0  # a tick at least this often, for what the state does by the way
+_SLEEP_MAX_S: Final = 60.0  # maximum time between ticks, for housekeeping of the state
 _ACCEPTED: Final = frozenset({102, 200, 201, 202, 204})
 _CONNECTIONS_MAX: Final = 100
 
@@ -179,7 +179,7 @@ class Pump:
         at = min(self.state.next_wakeup(now), now + _SLEEP_MAX_S)
         if self._timer is not None:
             if self._timer_at <= at and not self._timer.cancelled() and self._timer_at > now:
-                return  # it rings early enough; whatever is due later is looked at then
+                return  # the timer is early enough; its tick sets the next one
             self._timer.cancel()
         self._timer_at = at
         self._timer = self._loop.call_later(max(at - now, 0.0), self.ask)
@@ -205,7 +205,7 @@ class HttpPosts:
         """Post as in `Posts`; redirections are not followed."""
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=_CONNECTIONS_MAX)
-            timeout = aiohttp.ClientTimeout(total=None)  # the state cancels what takes too long
+            timeout = aiohttp.ClientTimeout(total=None)  # the state cancels slow pushes
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
         try:
             async with self._session.post(url, data=body, headers=headers, allow_redirects=False) as response:

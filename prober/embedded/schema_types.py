@@ -172,7 +172,7 @@ def _protocol_buffer(definition: str) -> Validator:
 
 
 def _file_descriptor(definition: str) -> Any:
-    """What protoc makes of a definition; in a process of its own, since in this one it would write its complaints to stderr."""
+    """Return the compiled form of a definition. protoc runs in a separate process, since it writes its errors to stderr."""
     _need("grpc_tools", "grpcio-tools", "protocol buffer schemas")
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, _SOURCE), Path(folder, "schema.bin")

@@ -137,7 +137,10 @@ class Schemas:
     # --- topics -----------------------------------------------------------------------------------------------------------------
 
     def check_settings(self, settings: resources.SchemaSettings | None) -> None:
-        """What a topic asks for exists; NOT_FOUND, or INVALID_ARGUMENT for no encoding, or revisions in the wrong order."""
+        """Check that the schema and revisions of a topic exist. Raises NOT_FOUND or INVALID_ARGUMENT.
+
+        INVALID_ARGUMENT: there is no encoding, or the revisions are in the wrong order.
+        """
         if settings is None:
             return
         first, last = self.schema(settings.schema).bounds(settings)

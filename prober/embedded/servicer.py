@@ -196,7 +196,7 @@ def _service_of(request: bytes) -> str:
 
 def _patience_s(context: Context) -> float:
     """Return the maximum wait of a pull, in seconds: it answers empty before the client's deadline."""
-    remaining: float | None = context.time_remaining()  # None without a deadline, whatever the stubs say
+    remaining: float | None = context.time_remaining()  # None without a deadline, contrary to the stubs
     return PULL_WAIT_S if remaining is None else min(PULL_WAIT_S, max(remaining - _PULL_MARGIN_S, remaining / 2))
 
 

@@ -39,7 +39,7 @@ _REPEATED_AFTER_S: Final = 0.001  # between two records of one message, at least
 
 @dataclass(frozen=True, slots=True)
 class StreamRequest:
-    """What opens a stream (proto, StreamingPullRequest). Without a client id the stream is a subscriber of its own."""
+    """First request of a stream (proto, StreamingPullRequest). Without a client id the stream is a subscriber of its own."""
 
     subscription: str
     ack_deadline_s: int
@@ -50,7 +50,7 @@ class StreamRequest:
 
 @dataclass(frozen=True, slots=True)
 class StreamAnswers:
-    """What a later request on a stream says: acknowledgements, moved deadlines (0 refuses), a new deadline for what is sent next."""
+    """Later request on a stream: acknowledgements, moved deadlines (0 nacks), and a new lease for later messages."""
 
     ack_ids: Sequence[str] = ()
     modify_ack_ids: Sequence[str] = ()

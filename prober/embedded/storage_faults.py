@@ -15,11 +15,11 @@ from prober.embedded.messages import Message, PublishDraft
 
 _PLACES_MAX: Final = 100_000  # topics with a key of which something is remembered
 _RECENT_KEYS_MAX: Final = 20  # per topic, for a message to get the wrong one
-_NEXT_REQUEST_S: Final = 2.0  # how long the last message of a request waits for the next request
+_NEXT_REQUEST_S: Final = 2.0  # wait of the last message of a request for the next request
 _ZOMBIE_S: Final = 1.0
 _SLOW_PUBLISH_S: Final = 2.0
-_KEY_BYTES_PER_S: Final = 500_000  # half of what is documented, so that a load within the documented limit meets it
-_SLOW_ADMIN_S: Final = 6.0  # what should take 5 s at most
+_KEY_BYTES_PER_S: Final = 500_000  # half of the documented limit, so that a permitted load meets it
+_SLOW_ADMIN_S: Final = 6.0  # above the expected maximum of 5 s
 _RAISE: Final = 1_000_000
 
 

@@ -29,7 +29,7 @@ from prober.embedded.messages import CancelPush, Delivery, Message
 
 _KEY_QUEUES_KEPT_MAX: Final = 200_000  # idle keys whose last subscriber is remembered
 _UNANSWERED_KEPT_MAX: Final = 100_000  # deliveries that ended with their stream and may still be acknowledged
-_CLIENTS_KEPT_MAX: Final = 1_000  # clients without a stream that may come back to their keys
+_CLIENTS_KEPT_MAX: Final = 1_000  # clients without a stream that may reconnect to their keys
 _PUSH_BACKOFF_MIN_S: Final = 0.1  # documentation, "Push subscriptions": back-off from 100 ms to 60 s
 _PUSH_BACKOFF_MAX_S: Final = 60.0
 
@@ -70,7 +70,7 @@ class SubscriptionQueue:
         """The subscription's full name."""
         return self.settings.name
 
-    # --- messages come in -------------------------------------------------------------------------------------------------------
+    # --- new messages ------------------------------------------------------------------------------------------------------------
 
     def enqueue(self, message: Message, now: float) -> None:
         """Add a message that was stored in the topic, if it passes the filter."""
@@ -102,10 +102,10 @@ class SubscriptionQueue:
             self.engine.dirty[self] = None
         else:
             self._take_out(entry)
-            key_queue.peek()  # passes what was taken out
+            key_queue.peek()  # moves past entries taken out
             self.after(key_queue, now)
 
-    # --- key queues wait for their turn ------------------------------------------------------------------------------------------
+    # --- waiting key queues ------------------------------------------------------------------------------------------------------
 
     def schedule(self, key_queue: KeyQueue, now: float) -> None:
         """Queue a key queue with messages to send, or set the timer that does so later."""
@@ -129,7 +129,7 @@ class SubscriptionQueue:
         """Return whether a key queue may not send yet, by back-off or a fault."""
         if key_queue.wake_at <= now:
             if key_queue.postponed:
-                key_queue.postponed, key_queue.decided = False, key_queue.end  # what came meanwhile goes along
+                key_queue.postponed, key_queue.decided = False, key_queue.end  # later messages are sent with it
             else:
                 elsewhere = self.engine.elsewhere(self)
                 key_queue.wake_at = self.engine.behaviour.postpone(self.name, key_queue, self.leases.values(), elsewhere, now)
@@ -172,7 +172,7 @@ class SubscriptionQueue:
         if self.ready or (stream is not None and stream.ready):
             self.engine.dirty[self] = None
 
-    # --- deliveries are answered ------------------------------------------------------------------------------------------------
+    # --- answers to deliveries --------------------------------------------------------------------------------------------------
 
     def settle(self, entry: QueueEntry, now: float) -> None:
         """Settle an acknowledged outstanding message."""
@@ -257,7 +257,7 @@ class SubscriptionQueue:
                 bind(self.key_queues.pop(key), None)
             self._prune_at = max(_KEY_QUEUES_KEPT_MAX, 2 * len(self.key_queues))
 
-    # --- subscribers come and go ------------------------------------------------------------------------------------------------
+    # --- streams ----------------------------------------------------------------------------------------------------------------
 
     def open_stream(self, stream: Stream, now: float) -> None:
         """Add an opened stream; messages that its client still holds from an earlier stream keep their keys there."""
@@ -339,7 +339,7 @@ class SubscriptionQueue:
             self.release(entry)
         for key_queue in self.key_queues.values():
             bind(key_queue, None)
-            key_queue.entries = []  # a timer that still knows the key queue finds nothing to do
+            key_queue.entries = []  # a timer that still refers to the key queue has no effect
             key_queue.again = None
         self.key_queues, self.loose, self.unanswered = {}, {}, {}
         self.ready.clear()

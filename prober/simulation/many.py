@@ -37,7 +37,7 @@ class Order:
 
 
 def prepare() -> None:
-    """What a program does first that simulates a lot: what there is by now stays, and cycles in what follows are looked for rarely."""
+    """Prepare a program for many simulations: exempt present objects from garbage collection, and collect rarely."""
     collect_rarely()
     gc.collect()
     gc.freeze()

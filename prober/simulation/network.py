@@ -143,7 +143,7 @@ class SimulatedChannel:
 
 
 class _Call:
-    """What both ends share of a call: how it ends for the client, and the task that handles it at the service."""
+    """Shared state of both sides of a call: its end for the client, and the task that handles it at the service."""
 
     def __init__(
         self, channel: SimulatedChannel, network: Network, method: str, timeout_s: float | None, metadata: Metadata
@@ -159,7 +159,7 @@ class _Call:
         self.ended: asyncio.Future[None] = self.loop.create_future()
         """Future that is done when the call is over, or when its client no longer waits for it."""
         self.woken: tuple[asyncio.Event, ...] = ()
-        """What is set when it ends."""
+        """Events that are set at its end."""
         self._task: asyncio.Task[None] | None = None
         self._timer = None if timeout_s is None else self.loop.call_later(timeout_s, self._late)
         channel.calls[self] = None

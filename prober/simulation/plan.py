@@ -1,7 +1,7 @@
-"""What happens in one simulation, drawn from its seed: which probes work how hard, what goes wrong with the service, and what around it.
+"""Plan of one simulation, drawn from its seed: probes and their load, faults of the service, and other disturbances.
 
-Half of all simulations are calm apart from one fault of the service, so that it must be found. A quarter is rough: whatever may happen to
-legal services, networks and probers happens, and the checker must report no violation. The rest is both.
+Half of all simulations are calm apart from one fault of the service, which must be found. A quarter is rough: all events that are legal for
+services, networks and probers may happen, and the checker must report no violation. The rest is both.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _INTERVALS_S: Final = (60, 90, 120)
 
 
 class Temper(StrEnum):
-    """What sort of day it is."""
+    """Kind of simulation: calm with a fault, rough without one, or both."""
 
     CALM = "calm"
     ROUGH = "rough"
@@ -71,7 +71,7 @@ class Temper(StrEnum):
 
 
 class Trouble(StrEnum):
-    """What may happen around the service, and is none of its doing."""
+    """Disturbance around the service that the service does not cause."""
 
     CUT = "cut"
     """All connections break and new ones fail for a while.

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVarTuple
 from prober.clock import Machine
 
 READING_S: Final = 1e-6
-"""What passes when a clock is read."""
+"""Time that passes when a clock is read, in seconds."""
 
 STARTED_AT: Final = datetime(2025, 12, 19, 23, 59, 30, tzinfo=UTC)
 """Start of every simulation, a Friday. That day is over in real time, for example for the nightly jobs."""
@@ -27,7 +27,7 @@ STARTED_AT: Final = datetime(2025, 12, 19, 23, 59, 30, tzinfo=UTC)
 _Args = TypeVarTuple("_Args")
 
 _AT_ONCE_S: Final = 1e-9
-"""What is due so soon is due."""
+"""Timers within this time are due, in seconds."""
 
 
 class _Turn(asyncio.TimerHandle):
@@ -54,7 +54,7 @@ class _Turn(asyncio.TimerHandle):
 
 
 def _nothing() -> None:
-    """What is left of a turn that was cancelled."""
+    """Do nothing, in place of a cancelled callback."""
 
 
 class VirtualTime(asyncio.SelectorEventLoop):
@@ -77,7 +77,7 @@ class VirtualTime(asyncio.SelectorEventLoop):
         return self.t
 
     def wall(self) -> datetime:
-        """What the clock of the machine says."""
+        """Return the time on the clock of the machine."""
         return STARTED_AT + timedelta(seconds=self.t) + self.set_forward
 
     def stand_still(self, seconds: float) -> None:

@@ -132,7 +132,7 @@ def _configured(plan: Plan) -> Config:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What is logged in a simulation is of no concern outside of it."""
+    """Suppress the log output of a simulation."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

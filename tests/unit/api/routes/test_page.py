@@ -250,7 +250,7 @@ class TestReference:
 
     def test_every_parameter_is_explained(self) -> None:
         said = page(view(EUROPE), "/docs").said()
-        assert "limit in the query integer How many items at most. Example: 20" in said
+        assert "limit in the query integer Maximum number of items. Example: 20" in said
         assert "run_id in the path string" in said
 
     def test_what_needs_a_parameter_is_no_link(self) -> None:
@@ -261,13 +261,13 @@ class TestReference:
     def test_the_body_of_a_request_is_explained(self) -> None:
         said = page(view(EUROPE), "/docs").said()
         assert 'Body: RunOrder application/json ; may be left out. Everywhere: {} At one target: {"target": "europe"}' in said
-        assert "RunOrder Where a probe is to run now" in said
+        assert "RunOrder Selection of the probe instances to run now" in said
 
     def test_types_are_in_words(self) -> None:
         said = page(view(EUROPE), "/docs").said()
-        assert "since time or null Since when verdict is what it is. Example: 2026-03-01T12:00:00Z" in said
-        assert "probe_instances list of ProbeInstance Every probe on every target from every vantage." in said
-        assert "counters map to integer What the checker saw and verified." in said
+        assert "since time or null Time since which verdict has this value. Example: 2026-03-01T12:00:00Z" in said
+        assert "probe_instances list of ProbeInstance All probes on all targets from all vantages." in said
+        assert "counters map to integer Counters of the checker." in said
         assert "503 Service Unavailable Not ready; says why. Readiness application/json" in said
         assert "any other An error, as problem details (RFC 9457). application/problem+json" in said
         assert "One of PASS , FAIL , UNKNOWN ." in said
