@@ -1,8 +1,8 @@
-"""The columns of the history as Arrow types, and its files as Parquet.
+"""Arrow types of the history's columns, and its Parquet files.
 
-Files are zstd-compressed and sealed (`sealing`). Names, keys and the like are dictionary-encoded; numbers and times, which ascend, are
-delta-encoded. Row groups are small enough that their statistics let a query by key skip most of a file, since rows are sorted by
-subscription and key.
+Files are zstd-compressed and sealed (`sealed`). Texts except message ids are dictionary-encoded; ascending numbers and times are
+delta-encoded. Rows are sorted by subscription and key, and row groups are small, so that their statistics let a query by key skip most of a
+file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from prober.sinks.history.schema import EVENTS, VERSION, VERSION_KEY, Table, Typ
 
 ROW_GROUP_ROWS: Final = 32_768
 FORMAT: Final = ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True))
-"""How files are read: a page whose bytes are not those that were written is an error."""
+"""Read options: a page whose checksum does not match is an error."""
 
 ARROW_TYPES: Final[Mapping[Type, pa.DataType]] = {
     Type.STRING: pa.string(),
@@ -52,13 +52,13 @@ _EVERY_ONE_DIFFERENT: Final = {"message_id"}
 
 @cache
 def schema_of(table: Table) -> pa.Schema:
-    """The columns of a table, with the version of the schema as metadata."""
+    """Return the Arrow schema of a table, with the schema version as metadata."""
     columns = [pa.field(column.name, ARROW_TYPES[column.type], nullable=not column.required) for column in table.columns]
     return pa.schema(columns, metadata={VERSION_KEY: str(VERSION)})
 
 
 def conform(rows: pa.Table, table: Table) -> pa.Table:
-    """The rows with all columns of the table, in its order and of its types. What they do not have is null."""
+    """Return the rows with all columns of the table, in its order and types. Missing columns are null."""
     schema, present = schema_of(table), set(rows.column_names)
     columns = [
         rows.column(field.name).cast(field.type) if field.name in present else pa.nulls(rows.num_rows, field.type)
@@ -68,13 +68,13 @@ def conform(rows: pa.Table, table: Table) -> pa.Table:
 
 
 def in_order(rows: pa.Table, table: Table) -> pa.Table:
-    """The rows sorted as in a file of the table."""
+    """Return the rows in the sort order of the table's files."""
     keys = [(name, "ascending", "at_start") for name in table.sorted_by]
     return rows.take(pc.sort_indices(rows, sort_keys=keys))
 
 
 def to_parquet(rows: pa.Table, table: Table) -> pa.Buffer:
-    """The bytes of one file with these rows, which have the table's columns; equal rows in equal order give equal bytes."""
+    """Encode rows, which have the table's columns, as one Parquet file; equal rows in equal order produce equal bytes."""
     rows = in_order(rows, table)
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, row_group_size=ROW_GROUP_ROWS, **file_options(table))
@@ -82,7 +82,7 @@ def to_parquet(rows: pa.Table, table: Table) -> pa.Buffer:
 
 
 def file_options(table: Table) -> dict[str, Any]:
-    """How a file of the table is written."""
+    """Return the options of pyarrow's Parquet writer for a file of the table."""
     order = pq.SortingColumn.from_ordering(
         schema_of(table), [(name, "ascending") for name in table.sorted_by], null_placement="at_start"
     )
@@ -98,16 +98,16 @@ def file_options(table: Table) -> dict[str, Any]:
 
 @cache
 def dictionary_columns(table: Table) -> list[str]:
-    """The columns whose values are repeated names."""
+    """Return the names of the columns that are dictionary-encoded: texts that repeat."""
     names = [column.name for column in table.columns if column.type is Type.STRING]
     return [name for name in names if name not in _EVERY_ONE_DIFFERENT]
 
 
 def version_in(metadata: Mapping[bytes, bytes] | None) -> Mapping[bytes, bytes]:
-    """The metadata that says under which version a file was written.
+    """Return the metadata that contains the schema version of a file; empty if there is none.
 
-    Spark cannot put an entry of its own into a file, but keeps the metadata of columns in a description of the schema; an entry there
-    counts as well.
+    Spark cannot add an entry of its own to a file's metadata, but keeps the metadata of columns in a description of the schema; an entry
+    there counts as well.
     """
     own = dict(metadata or {})
     if VERSION_KEY.encode() in own:
@@ -123,17 +123,16 @@ def version_in(metadata: Mapping[bytes, bytes] | None) -> Mapping[bytes, bytes]:
 _MAGIC: Final = b"OKP-SEAL"
 _SEAL: Final = Struct("<8sI")
 _END: Final = Struct("<I4s")
-"""The end of a Parquet file: length of the footer, and Parquet's own mark."""
+"""End of a Parquet file: length of the footer, and Parquet's magic bytes."""
 _AT_ONCE: Final = 1 << 20
 
 
 def sealed(content: pa.Buffer) -> pa.Buffer:
-    """The bytes of a Parquet file with its seal.
+    """Return the bytes of a Parquet file with its seal, directly before the footer.
 
-    Parquet's own checksums cover the data of pages. They cover neither the headers of pages nor the footer, where one other byte gives a
-    column another name or another encoding; the events that are read then show false violations. The seal stands right before the footer.
-    Readers of Parquet find everything by its offset, so they do not notice it. Files of older probers, and those that other programs wrote,
-    have none.
+    Parquet's own checksums cover the data of pages, but neither the headers of pages nor the footer. A wrong byte there assigns another
+    name or another encoding to a column, and its events then show false violations. Parquet readers locate all parts of a file by offset
+    and ignore the seal. Files of older probers and of other programs have no seal.
     """
     data = memoryview(content)
     at = len(data) - _END.size - _END.unpack(data[-_END.size :])[0]
@@ -141,7 +140,7 @@ def sealed(content: pa.Buffer) -> pa.Buffer:
 
 
 def is_damaged(file: pa.NativeFile) -> bool:
-    """Whether a file has a seal, and other bytes than those that were sealed. Reads all of it. Raises OSError."""
+    """Return whether a file has a seal that does not match its bytes. Reads the whole file. Raises OSError."""
     size = file.size()
     at = size - _END.size - _SEAL.size
     if at < 0:
@@ -156,7 +155,7 @@ def is_damaged(file: pa.NativeFile) -> bool:
 
 
 def _checksum(file: pa.NativeFile, at: int, size: int) -> int:
-    """The checksum of everything but the seal, which stands at that place."""
+    """Return the checksum of all bytes except those of the seal, which is at offset `at`."""
     checksum = 0
     for since, until in ((0, at), (at + _SEAL.size, size)):
         file.seek(since)

@@ -1,13 +1,13 @@
-"""Later verification of a recorded run, with the checker that verified it online: for `verify` on a history and for the nightly job
-`reverify`.
+"""Repeated verification of a recorded run by the checker of online verification, for `verify` on a history and the nightly job `reverify`.
 
-A run is verified as it was online: all its events in the order of their numbers, by one checker, under the rules of the run. What may be
-concluded is limited by what is on record:
+A run is verified as it was online: all its events in the order of their numbers, by one checker, under the rules of the run. The record
+limits the conclusions:
 
-* After a hole in the numbering nothing from before counts: an interruption is put there, unless the recorder has done so itself.
-* An event at no finite time, or earlier than the event before it, shows that one of the two is damaged. Verification stops before both.
-* Events after those that were verified online are left out, and what was on hold there stays so. The same holds at the end of a run that
-  was cut short.
+* At a gap in the numbering an interruption is inserted, unless the recorder has recorded one: events before it no longer count.
+* If the time of an event is not finite, or earlier than that of the previous event, one of the two is damaged. Verification stops before
+both.
+* Events after the last one that was verified online are left out, and deliveries that await an explanation there remain undecided. The same
+applies at the end of a run that was cut short.
 
 Memory: the checker, and 8 bytes for each event of the run.
 """
@@ -29,33 +29,33 @@ from prober.core.verdict import Verdict, verdict_of
 
 
 class Scope(StrEnum):
-    """What the record of a run allows. Of any but `WHOLE` a verdict is FAIL or UNKNOWN."""
+    """Completeness of a run's record. With any scope but `WHOLE` the verdict is FAIL or UNKNOWN."""
 
     WHOLE = "whole"
     PREFIX = "prefix"
     """Online verification stopped before the end of the run."""
     STOPPED = "stopped"
-    """The prober was stopped while the run went on; the record is whole up to there."""
+    """The prober was stopped during the run; the record is complete up to that point."""
     CUT_SHORT = "cut_short"
-    """The run has no end."""
+    """The record has no end of the run."""
     HOLED = "holed"
     """Events are missing."""
     DAMAGED = "damaged"
-    """Times of events are not those that were recorded."""
+    """Times of events differ from the recorded times."""
     MERGED = "merged"
-    """Several processes recorded it, so its events have no common numbering."""
+    """Several processes recorded the run, so its events have no common numbering."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What the row of a run, and the processes that recorded its events, say of its record.
+    """State of a run's record, from the row of the run and from the processes that recorded its events.
 
-    ended     whether the history has its end.
-    events    how many it had; None: unknown.
-    dropped   how many of them the history had to give up.
-    verified    only so many were verified online; None: all.
-    merged    whether several processes recorded them.
-    stopped   whether it ended because the prober was stopped.
+    ended     the history contains the end of the run.
+    events    number of its events; None: unknown.
+    dropped   number of its events that the history dropped.
+    verified  number of events that were verified online, the first ones; None: all.
+    merged    several processes recorded its events.
+    stopped   it ended because the prober was stopped.
     """
 
     ended: bool = True
@@ -67,12 +67,12 @@ class RunRecord:
 
     @classmethod
     def of(cls, row: Mapping[str, Any], *, merged: bool = False) -> RunRecord:
-        """What a row of the table `runs` says, that of its end if there is one."""
+        """Return the record of a run from its row in `runs`; of two rows, from that of its end."""
         events, dropped, stopped = row["events"], row["events_dropped"] or 0, bool(row["stopped"])
         return cls(row["verdict"] is not None, events, dropped, row["verified_events"], merged, stopped)
 
     def scope(self, recorded: int, highest: int) -> Scope:
-        """The scope of the run, of which so many events are in the history, up to this number."""
+        """Return the scope of a run with `recorded` events in the history, the last of them numbered `highest`."""
         if self.merged:
             return Scope.MERGED
         expected = highest if self.events is None else self.events - self.dropped
@@ -90,15 +90,15 @@ def _all(_finding: Finding) -> bool:
 
 
 class RunChecker:
-    """One recorded run on its way through the checker.
+    """Verification of one recorded run.
 
-    found      its findings, in the numbers of the run.
-    recorded   how many of its events were taken, verified or not.
-    damage     what is wrong with the times of its events, in one line; empty if nothing is.
+    found      its findings; their witnesses are event numbers of the run.
+    recorded   number of its events that were taken, verified or not.
+    damage     error in the times of its events, in one line; empty if there is none.
     """
 
     def __init__(self, rules: Mapping[str, Rules], record: RunRecord, wanted: Callable[[Finding], bool] = _all) -> None:
-        """`rules`: by subscription. `wanted`: which findings count."""
+        """Start without events. `rules`: by subscription. `wanted`: filter of the findings to keep."""
         self.found = KeptFindings()
         self.recorded = 0
         self.damage = ""
@@ -108,27 +108,27 @@ class RunChecker:
         self._numbers = array("q")
         self._latest = 0
         self._next: tuple[Event, int] | None = None
-        """The event that was taken last. It is verified when the one after it shows that its time is not too late."""
+        """The latest event. It is verified once the next event shows that its time is not too late."""
         self._left_out = False
 
     @property
     def events(self) -> int:
-        """How many events were verified, interruptions that stand for holes included."""
+        """Number of verified events, including interruptions inserted at gaps."""
         return len(self._numbers)
 
     @property
     def scope(self) -> Scope:
-        """What the record allows, once the run is finished."""
+        """Completeness of the record, once the run is finished."""
         return Scope.DAMAGED if self.damage else self._record.scope(self.recorded, self._latest)
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """What the checker saw and verified."""
+        """Counters of the checker: observed events and performed checks."""
         return self._verifier.counters
 
     @property
     def crash(self) -> str:
-        """Why the checker failed, one line; empty if it did not."""
+        """Reason for a failure of the checker, one line; empty if it did not fail."""
         return self._verifier.stopped_because
 
     @property
@@ -140,9 +140,9 @@ class RunChecker:
         return verdict_of(failed=self.found.failed, pending=incomplete or self._verifier.pending)
 
     def take(self, event: Event, number: int) -> Sequence[RecordedFinding]:
-        """Take the event with the next number, and verify the one before; give back the findings made by that.
+        """Take the event with the next number and verify the previous event; return the findings of that verification.
 
-        An event that was just taken does not count.
+        A second event with the number of the previous one is ignored.
         """
         before = self._next
         if before is not None and number == before[1]:
@@ -153,12 +153,18 @@ class RunChecker:
         return () if self.damage or before is None else self._verify_next(*before)
 
     def verify(self, event: Event, number: int) -> Sequence[RecordedFinding]:
-        """Verify an event at once where numbers may be missing, or are not those of one numbering."""
+        """Verify an event immediately and return its findings.
+
+        For events whose numbers have gaps, or belong to the numberings of several processes.
+        """
         self.recorded += 1
         return self._unless_beyond(event, number)
 
     def finish(self) -> Sequence[RecordedFinding]:
-        """The run has no more events: settle what is on hold, unless it was cut off; give back the findings made so."""
+        """Verify the last event and settle deliveries that await an explanation; return the findings.
+
+        The deliveries remain undecided if the run was cut short or verified online only in part.
+        """
         if self.damage:
             return ()
         last = () if self._next is None else self._verify_next(*self._next)
@@ -178,7 +184,7 @@ class RunChecker:
         return () if self._is_beyond(number) else self._observe(event, number)
 
     def _is_beyond(self, number: int) -> bool:
-        """Whether an event is not verified: it comes after those that were verified online, or the checker has failed."""
+        """Return whether an event is left out: it follows the last one verified online, or the checker has failed."""
         beyond = self._record.verified is not None and number > self._record.verified
         self._left_out |= beyond
         return beyond or self._verifier.fault is not None
@@ -192,7 +198,7 @@ class RunChecker:
         return [RecordedFinding(finding, number) for finding in findings]
 
     def _as_recorded(self, findings: Sequence[Finding]) -> Sequence[Finding]:
-        """The findings that are wanted, in the numbers of the run."""
+        """Return the wanted findings, with event numbers of the run as witnesses."""
         return [
             replace(finding, witnesses=tuple(self._numbers[witness - 1] for witness in finding.witnesses))
             for finding in findings
@@ -201,7 +207,7 @@ class RunChecker:
 
 
 def _damage(before: tuple[Event, int] | None, event: Event, number: int) -> str:
-    """Why the times of two successive events of a recorder cannot be right; empty if they can."""
+    """Return the error in the times of two successive events of a recorder; empty if there is none."""
     if not isfinite(event.t):
         return f"event {number} has the time {event.t}"
     if before is not None and event.t < before[0].t:

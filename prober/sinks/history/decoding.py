@@ -1,4 +1,4 @@
-"""Rows of the table `events` back into events: the opposite of `encoding`, for the reader of a history and for Spark's executors."""
+"""Decoding of rows of the table `events`, the inverse of `encoding`, for the reader of a history and for Spark's executors."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from prober.sinks.history.arrow import dictionary_columns
 from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, values_of
 
 EVENT_COLUMNS: Final = ("event", *sorted({column for fields in EVENT_FIELDS.values() for column in fields.values()}))
-"""The columns from which `events_of` makes events."""
+"""Columns that `events_of` decodes."""
 
 _NAMES: Final = frozenset(dictionary_columns(EVENTS))
 
 
 def events_of(rows: pa.Table | pa.RecordBatch) -> list[Event]:
-    """The event of each row, in order. A column that the rows lack is null. Raises ValueError for an unknown kind of event."""
+    """Return the event of each row, in order. Missing columns count as null. Raises ValueError for an unknown kind of event."""
     columns = {name: _whole(rows.column(name)) for name in EVENT_COLUMNS if name in rows.schema.names}
     kinds = columns["event"]
     if not pa.types.is_dictionary(kinds.type):
@@ -33,7 +33,7 @@ def events_of(rows: pa.Table | pa.RecordBatch) -> list[Event]:
             continue
         if kind not in EVENT_TYPES:
             raise ValueError(f"it has an event {kind!r}, which is no kind of event")
-        # Each kind has few of the columns, so the others are not converted for it.
+        # Convert only the columns of this kind: they are few.
         fields = [_values(columns, name, pa.array(places)) for name in EVENT_FIELDS[kind].values()]
         for place, event in zip(places.tolist(), map(EVENT_TYPES[kind], *fields), strict=True):
             events[place] = event
@@ -45,7 +45,7 @@ def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def _values(columns: Mapping[str, pa.Array], name: str, places: pa.Array) -> list[Any]:
-    """A column of some rows as Python values. Far faster than `to_pylist` where values repeat or none is null."""
+    """Return one column of the selected rows as Python values; much faster than `to_pylist` for repeated values or without nulls."""
     if name not in columns:
         return values_of(name, [None] * len(places))
     values = columns[name].take(places)
@@ -53,7 +53,7 @@ def _values(columns: Mapping[str, pa.Array], name: str, places: pa.Array) -> lis
         return values_of(name, [None] * len(values))
     if name in _NAMES:
         values = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-        known = np.array([*values.dictionary.to_pylist(), None], object)  # the last one stands for null
+        known = np.array([*values.dictionary.to_pylist(), None], object)  # the last entry stands for null
         indices = pc.fill_null(values.indices, len(known) - 1).to_numpy(zero_copy_only=False)
         return values_of(name, known[indices].tolist())
     return values_of(name, values.to_pylist() if values.null_count else values.to_numpy(zero_copy_only=False).tolist())

@@ -1,9 +1,9 @@
-"""What is recorded, as Arrow batches: events, findings and runs, each batch as a self-contained stream of bytes for the spool.
+"""Encoding of events, findings, runs and messages as Arrow batches, each a self-contained stream of bytes for the spool.
 
-Events of one kind and one run make one batch that has their own columns only; what the run was about stands once, in the batch's
-metadata. The full width of the tables comes when a spool segment becomes Parquet files (`files_of`). Which files those are, and every
-byte in them, follows from the segment alone. So a conversion that was cut short is repeated, and what it had written already is written
-again under the same names.
+A batch of events contains events of one kind and one run, and only the columns of this kind. The facts about the run are stored once, in
+the batch's metadata. Conversion of a spool segment to Parquet files (`files_of`) adds the other columns of the table. The files, including
+every byte in them, depend on the segment only. So an interrupted conversion is repeated and replaces its earlier files under the same
+names.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from prober.slo.objectives import whole_micros
 TABLE: Final = b"table"
 EVENT: Final = b"event"
 RUN: Final = b"run"
-"""The entries of a batch's metadata: which table, and for events which kind, of which run.
+"""Keys of a batch's metadata: the table, the kind of its events, and the run.
 
-The last is JSON: the columns that all its events share, and the clock offset that gives their `time`.
+The value of the run is JSON: the columns that all rows of the batch share and, for events, the clock offset that yields their `time`.
 """
 CLOCK_OFFSET: Final = "clock_offset_s"
 
@@ -59,10 +59,10 @@ _INT64_MAX: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What is known of a run when it begins.
+    """Facts about a run that are known at its start.
 
     environment, region   of the target.
-    rules       the bounds of each subscription of the run, by full name; the first is the run's own.
+    rules       bounds of each subscription of the run, by full name; the first is the run's own.
     started_at  seconds since 1970.
     """
 
@@ -80,7 +80,7 @@ class RunContext:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The process that records: its incarnation, and what to add to its monotonic clock to get seconds since 1970."""
+    """The recording process: its incarnation, and the offset from its monotonic clock to seconds since 1970."""
 
     process: str
     clock_offset_s: float
@@ -88,9 +88,13 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class EventCounts:
-    """Events of a run: recorded, missing in the history, and verified online (None: all); and its rows of `MESSAGES` (None: unwritten).
+    """Numbers of events and messages of a run.
 
-    stopped   the prober was stopped while the run went on.
+    recorded  all events of the run, including those that the history dropped.
+    dropped   events that the history dropped.
+    verified  events that were verified online; None: all.
+    messages  rows in `MESSAGES`; None: not written.
+    stopped   the prober was stopped during the run.
     """
 
     recorded: int
@@ -101,7 +105,7 @@ class EventCounts:
 
 
 def as_stream(batch: pa.RecordBatch) -> bytes:
-    """The bytes that `pa.ipc.open_stream` reads."""
+    """Return the batch as an Arrow stream for `pa.ipc.open_stream`."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
@@ -112,7 +116,7 @@ def as_stream(batch: pa.RecordBatch) -> bytes:
 
 
 class EventEncoder:
-    """Turns the events of one run into batches."""
+    """Encoder of the events of one run."""
 
     def __init__(self, run: RunContext, origin: Origin) -> None:
         shared = shared_columns(run, origin) | {"topic": run.topic, CLOCK_OFFSET: origin.clock_offset_s}
@@ -122,10 +126,10 @@ class EventEncoder:
     def batches(
         self, first: int, events: Sequence[Event], lagged_s: Mapping[int, float] = MappingProxyType({})
     ) -> Iterator[pa.RecordBatch]:
-        """Events with consecutive numbers from `first` on, one batch per kind; `lagged_s` by the numbers of those that have it.
+        """Yield events with consecutive numbers from `first` on as batches, one per kind.
 
-        Whole numbers beyond 64 bits, which only a stranger's message can claim, become the nearest that fits; half of a surrogate pair
-        becomes a question mark.
+        `lagged_s`: event loop lag by event number. An integer beyond 64 bits, possible only in messages of other publishers, becomes the
+        nearest that fits; half of a surrogate pair becomes a question mark.
         """
         groups: dict[type[Event], tuple[list[int], list[Event]]] = {}
         for number, event in enumerate(events, first):
@@ -143,7 +147,7 @@ class EventEncoder:
 
 
 class _Form:
-    """How one kind of event of one run becomes a batch."""
+    """Schema of one kind of event of one run, with access to the fields."""
 
     def __init__(self, kind: type[Event], metadata: Mapping[bytes, bytes]) -> None:
         name = EVENT_NAMES[kind]
@@ -179,7 +183,7 @@ def _fitting(value: object) -> object:
 
 
 def shared_columns(run: RunContext, origin: Origin) -> dict[str, object]:
-    """What every row of a run has in common, in whichever table."""
+    """Return the columns that all rows of a run share, in every table."""
     return {
         "run_id": run.run_id,
         "process": origin.process,
@@ -195,13 +199,13 @@ def shared_columns(run: RunContext, origin: Origin) -> dict[str, object]:
 
 
 def rows_batch(table: Table, rows: Iterable[Mapping[str, object]]) -> pa.RecordBatch:
-    """A batch of a table from rows as the functions below make them."""
+    """Return a batch of a table, from rows of the functions below."""
     schema = schema_of(table)
     return pa.RecordBatch.from_pylist([dict(row) for row in rows], schema.with_metadata({**schema.metadata, TABLE: table.name}))
 
 
 def finding_row(made: RecordedFinding, run: RunContext, origin: Origin) -> dict[str, object]:
-    """A finding as a row of `FINDINGS`."""
+    """Return the row of a finding in `FINDINGS`."""
     finding = made.finding
     return {
         "time": whole_micros(finding.t + origin.clock_offset_s),
@@ -222,7 +226,7 @@ def finding_row(made: RecordedFinding, run: RunContext, origin: Origin) -> dict[
 
 
 def beginning_row(run: RunContext, origin: Origin, t: float) -> dict[str, object]:
-    """A run that begins at `t`, as a row of `RUNS`."""
+    """Return the row in `RUNS` for a run that starts at `t`."""
     return {
         "time": whole_micros(t + origin.clock_offset_s),
         **shared_columns(run, origin),
@@ -237,7 +241,7 @@ def beginning_row(run: RunContext, origin: Origin, t: float) -> dict[str, object
 
 
 def ending_row(run: RunContext, origin: Origin, t: float, result: RunResult, counts: EventCounts) -> dict[str, object]:
-    """A run that has ended at `t`, as a row of `RUNS`."""
+    """Return the row in `RUNS` for a run that ended at `t`."""
     return beginning_row(run, origin, t) | {
         "verdict": result.verdict.value,
         "reason": result.reason,
@@ -258,7 +262,10 @@ def ending_row(run: RunContext, origin: Origin, t: float, result: RunResult, cou
 
 
 def message_batches(rows: Iterable[Mapping[str, object]], run: RunContext, origin: Origin) -> Iterator[pa.RecordBatch]:
-    """Rows of `prober.sinks.history.messages` of one run, so many at once that other threads of the process need not wait long."""
+    """Yield the rows of `prober.sinks.history.messages` of one run as batches.
+
+    Batches are small, so that other threads of the process do not wait long.
+    """
     shared = shared_columns(run, origin) | {"topic": run.topic}
     schema = pa.schema(
         [field for field in schema_of(MESSAGES) if field.name not in shared],
@@ -282,7 +289,10 @@ class EncodedFile:
 
 
 def files_of(frames: Sequence[bytes], writer: str, segment: int) -> Iterator[EncodedFile]:
-    """The files of a segment with this content. `writer` and `segment` name them. Raises ValueError for what no spool holds."""
+    """Yield the files of a segment with these frames, named after `writer` and `segment`.
+
+    Raises ValueError for a frame that is not an Arrow stream.
+    """
     batches: dict[Table, list[pa.RecordBatch]] = {table: [] for table in TABLES.values()}
     for frame in frames:
         with pa.ipc.open_stream(frame) as stream:
@@ -302,7 +312,7 @@ def _joined_rows(batches: Sequence[pa.RecordBatch], table: Table) -> pa.Table:
 
 
 def _with_shared(batch: pa.RecordBatch) -> pa.Table:
-    """Messages of one run with the columns that they share."""
+    """Return messages of one run with the columns that they share."""
     rows = pa.Table.from_batches([batch.replace_schema_metadata(None)])
     for column, value in orjson.loads(batch.schema.metadata[RUN]).items():
         rows = rows.append_column(column, pa.repeat(value, rows.num_rows))
@@ -310,7 +320,7 @@ def _with_shared(batch: pa.RecordBatch) -> pa.Table:
 
 
 def divided(rows: pa.Table, table: Table, name: str) -> Iterator[EncodedFile]:
-    """One file of that name for each date, or hour, that the rows fall into."""
+    """Yield a file called `name` for each UTC date, or hour, of the rows."""
     unit = "hour" if table.hourly else "day"
     starts = pc.floor_temporal(rows.column(table.time), unit=unit)
     for start in sorted(starts.unique().to_pylist()):
@@ -323,7 +333,7 @@ def _folder(table: Table, start: datetime) -> str:
 
 
 def events_table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
-    """Batches of events, each of one kind and one run, as rows with all columns."""
+    """Return batches of events, each of one kind and one run, as one table with all columns."""
     runs: dict[bytes, int] = {}
     kinds: dict[str, list[pa.RecordBatch]] = {}
     for batch in batches:
@@ -338,7 +348,7 @@ def events_table(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    """Batches of one kind of event, some of which may have a column more than others."""
+    """Return batches of one kind of event as one table; only some batches may have the column `LAGGED`."""
     return pa.concat_tables((pa.Table.from_batches([batch]) for batch in batches), promote_options="default")
 
 
@@ -352,6 +362,6 @@ def _widened(name: str, rows: pa.Table, runs: Sequence[Mapping[str, object]]) ->
 
 
 def wall_time(t: pa.Array, clock_offset_s: pa.Array | float) -> pa.Array:
-    """The column `time` from the column `t`."""
+    """Return the column `time` for the column `t`."""
     wall_us = pc.round(pc.multiply(pc.add(t, clock_offset_s), 1e6))
     return wall_us.cast(pa.int64()).cast(ARROW_TYPES[Type.TIMESTAMP])

@@ -1,4 +1,4 @@
-"""What a history has of one key, as trace files, to be cut down or handed on: one file per run, under the rules of the run."""
+"""Export of a key's events from a history as trace files, one per run, under the rules of the run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from prober.traces.trace import write_trace
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A trace file that was written: its path, the run, and how many events it holds."""
+    """A written trace file: its path, the run, and the number of its events."""
 
     path: str
     run_id: str
@@ -36,14 +36,17 @@ def export_traces(
     span: TimeSpan = ALWAYS,
     agree: Callable[[int], None] = lambda _files: None,
 ) -> list[Exported]:
-    """Writes what concerns the key on one subscription in that time: one file per run, since each run has its own rules and clock.
+    """Write the events that concern a key on one subscription in a time span; return the written files.
 
-    If something did not come in time, the file has all keys of the run, since messages of other keys may have been the reason.
-    One run goes to `output`; several go to files beside it, `trace.jsonl` becoming `trace-RUN.jsonl`. A run that began before the span
-    begins in its file with an interruption, and with the sessions that were open then, so that what is missing is not held against the
-    service. Existing files are replaced. `agree` is called with the number of files before the first one is written, and may raise.
+    Each run has its own rules and clock, and so a file of its own. One run is written to `output`; several runs are written to files beside
+    it, to `trace-RUN.jsonl` for `trace.jsonl`. Existing files are replaced.
 
-    Raises `HistoryError` if there is nothing, or if a run has several subscriptions and none is named.
+    If the key has a finding about a missed deadline, the file contains all keys of the run, since messages of other keys may be the reason.
+    If a run started before the span, its file starts with an interruption and with the sessions that were open at that time, so that
+    missing events do not count against the service. `agree` is called with the number of files before the first file is written, and may
+    raise.
+
+    Raises `HistoryError` if there are no events, if a run has several subscriptions and none is named, or if a file cannot be written.
     """
     runs = _runs_about(reader, key, subscription, span)
     if not runs:
@@ -57,7 +60,7 @@ def export_traces(
 
 
 def _runs_about(reader: HistoryReader, key: str, subscription: str | None, span: TimeSpan) -> Mapping[str, StoredRun]:
-    """The runs that have the subscription, and events of the key in that time."""
+    """Return the runs with the subscription and with events of the key in the span."""
     runs = reader.runs_named(reader.run_ids(key=key, subscription=subscription, span=span), span)
     return {one: run for one, run in runs.items() if subscription is None or subscription in run.rules}
 
@@ -68,7 +71,7 @@ def _where(subscription: str | None, span: TimeSpan) -> str:
 
 
 def _beside(target: Path, run_id: str) -> Path:
-    """`trace.jsonl` becomes `trace-RUN.jsonl`, with only what is harmless in the name of a file."""
+    """Return `trace-RUN.jsonl` for `trace.jsonl`; characters of the run's id that are unsafe in a file name become `_`."""
     return target.with_name(f"{target.stem}-{re.sub(r'[^A-Za-z0-9._-]', '_', run_id)}{target.suffix}")
 
 
@@ -84,7 +87,7 @@ def _export_run(reader: HistoryReader, run: StoredRun, key: str, path: Path, sub
 
 
 def _others_matter(reader: HistoryReader, run: StoredRun, key: str, subscription: str) -> bool:
-    """Whether the events of the key alone do not say enough: something did not come in time, and other keys may be why."""
+    """Return whether events of the key alone show a missed deadline, for which other keys may be the reason."""
     checker = RunChecker({subscription: run.rules[subscription]}, run.record)
     for recorded in reader.events(key, subscription=subscription, span=extent([run]), run_ids=(run.run_id,)):
         checker.verify(recorded.event, recorded.number)
@@ -124,7 +127,7 @@ def _events(reader: HistoryReader, run: StoredRun, key: str | None, subscription
 
 
 def _cut(earlier: Iterable[Event], t: float) -> Iterator[Event]:
-    """What stands for the events before `t`: nothing if there are none."""
+    """Yield an interruption and the open sessions in place of the events before `t`; nothing if there are none."""
     sessions: dict[str, Opened] = {}
     event = None
     for event in earlier:

@@ -1,17 +1,20 @@
-"""The messages of a run: rows of the table `messages`, made from the run's events while they are recorded.
+"""Messages of a run: rows of the table `messages`, derived from the run's events during recording.
 
-A row stands for a message on one subscription. A message that the run published, or that says which epoch and number it has, is named by
-these: copies under other message ids belong to it. In a stream without recorded publishes, a message id names the message.
+A row describes a message on one subscription. Epoch and number identify a message that the run published, or that contains them: copies
+under other message ids belong to it. In a stream without recorded publishes, the message id identifies the message. A *record* is a copy
+that the service stored under a message id.
 
-* A message was *to be sent* when the first of its publishes was. Where no publish is on record, the first event about it stands for that.
-* It is named by the record that was confirmed first; without a confirmation, by the one that was received first. Nacks and the
-  acknowledgement are those of this record; deliveries are those of all records.
-* It *waits* from when it was confirmed, or received if that was earlier, until each of its confirmed records was acknowledged or moved to
-  the dead-letter topic, or until a seek or filter change, after which it is unknown whether it is still pending; else until the run ends.
-* Its *outcome* is the name of the event that ended the wait. Without one it is the last stage that the message reached: `delivered`,
-  `published`, `publish_unknown`, `publish` (no answer is on record) or `publish_failed`.
-* A later delivery is a redelivery. It was due since the nack, or the end of the lease, that was the last event before it about the record;
-  one that came earlier than that has another cause, such as a broken stream.
+* The *intended time* of a message is the earliest of its publishes. Without a recorded publish it is the time of the first event about the
+message.
+* Its *message id* is that of the record that was confirmed first; without a confirmation, of the one that was received first. Nacks and the
+acknowledgement are those of this record; deliveries are those of all records.
+* It *waits* from its confirmation, or from its first delivery if that was earlier. The wait ends when each of its confirmed records is
+acknowledged or moved to the dead-letter topic; or at a seek or filter change, after which it is unknown whether the message is still
+pending; otherwise at the end of the run.
+* Its *outcome* is the name of the event that ended the wait. Without such an event it is the last stage that the message reached:
+`delivered`, `published`, `publish_unknown`, `publish` (no answer is recorded) or `publish_failed`.
+* A later delivery is a *redelivery*. If the last event about the record before it is a nack or a lease modification, the redelivery is due
+from the nack, or from the end of the lease. An earlier redelivery has another cause, such as a broken stream, and no due time.
 
 `spark_jobs.derive` states the same in SQL, for runs whose rows were not written.
 """
@@ -46,9 +49,9 @@ Row: TypeAlias = dict[str, Any]
 
 @dataclass(slots=True)
 class _Publication:
-    """A message by what its publisher recorded of it. Times are microseconds since 1970; `first_us` is that of the first event.
+    """Publishes of a message. Times are microseconds since 1970; `first_us` is that of the first event.
 
-    message_id   of the first record that was confirmed; `more_ids` are those of others.
+    message_id   of the record that was confirmed first; `more_ids` are the ids of other records.
     """
 
     first_us: int | None = None
@@ -67,7 +70,7 @@ class _Publication:
 
 @dataclass(slots=True)
 class _Record:
-    """A message id on a subscription and key. `due_us`: since when it is to be redelivered, if the last event says so."""
+    """A message id on a subscription and key. `due_us`: time from which a redelivery is due, if the latest event sets one."""
 
     nacks: int = 0
     acked_us: int | None = None
@@ -76,17 +79,17 @@ class _Record:
 
     @property
     def end(self) -> tuple[int, str] | None:
-        """When its wait ended, and by which event."""
+        """End of the wait, and the event that ended it; None: it has not ended."""
         ends = (self.acked_us, "acked"), (self.dead_lettered_us, "dead_lettered")
         return min(((us, name) for us, name in ends if us is not None), default=None)
 
 
 @dataclass(slots=True)
 class _Receipt:
-    """A message by its deliveries on one subscription.
+    """Deliveries of a message on one subscription.
 
-    record    that of `message_id`, which was delivered first; `copies` are those of other ids.
-    changes   deliveries to another subscriber than the key's delivery before.
+    record    of `message_id`, which was delivered first; `copies` are the records of other ids.
+    changes   deliveries to another subscriber than that of the key's previous delivery.
     """
 
     record: _Record
@@ -101,7 +104,7 @@ class _Receipt:
     copies: dict[str, _Record] | None = None
 
     def record_of(self, message_id: str | None) -> _Record:
-        """That of this id; an empty one if it was not delivered as this message."""
+        """Return the record of a message id; an empty record if this message has no delivery with the id."""
         return self.record if message_id == self.message_id else (self.copies or {}).get(message_id or "", NO_RECORD)
 
 
@@ -110,19 +113,19 @@ NOT_PUBLISHED: Final = _Publication()
 NOT_RECEIVED: Final = _Receipt(NO_RECORD)
 _Place: TypeAlias = tuple[str, str]
 _Name: TypeAlias = tuple[str | None, int | None, str | None]
-"""An epoch and a sequence number, or a message id."""
+"""Identity of a message: an epoch and a sequence number, or a message id."""
 
 
 class MessageRows:
-    """Takes the events of one run in order, and gives its rows.
+    """Rows of the messages of one run, collected from its events in order.
 
-    size   rows and redeliveries so far. Memory grows with it, by about a kilobyte each.
+    size   number of rows and redeliveries so far. Each takes about a kilobyte of memory.
     """
 
     def __init__(self, run_id: str, rules: Mapping[str, Rules], clock_offset_s: float) -> None:
-        """`rules`: by subscription. `clock_offset_s` turns an event's `t` into seconds since 1970.
+        """Start without events. `rules`: by subscription. `clock_offset_s` converts an event's `t` to seconds since 1970.
 
-        Every published message belongs to all subscriptions, except those of which the rules state that their filter excludes it.
+        Every published message belongs to all subscriptions, except those whose filter excludes it according to their rules.
         """
         self._run_id, self._rules, self._offset_s = run_id, rules, clock_offset_s
         self.size = 0
@@ -148,13 +151,16 @@ class MessageRows:
         }
 
     def add(self, event: Event, lagged_s: float = 0.0) -> None:
-        """Takes the next event; `lagged_s` as in `EVENTS`."""
+        """Take the next event; `lagged_s` as in `EVENTS`."""
         handler = self._handlers.get(type(event))
         if handler is not None:
             handler(event, lagged_s)
 
     def rows(self, ended_us: int | None) -> Iterator[Row]:
-        """The rows without what all rows of a run share. `ended_us`: when the run ended; None: it was cut short."""
+        """Yield the rows, without the columns that all rows of a run share.
+
+        `ended_us`: end of the run; None: the run was cut short.
+        """
         for (key, epoch, seq), publication in self._publications.items():
             name: _Name = epoch, seq, None
             for place in ((subscription, key) for subscription, rules in self._rules.items() if not rules.excludes(seq)):
@@ -203,7 +209,7 @@ class MessageRows:
 
     def _delivered(self, event: Delivered, lagged_s: float) -> None:
         now_us, place, lagged_us = self._time_us(event), (event.subscription, event.key), _lag_us(lagged_s)
-        others = event.data_size is not None  # only of these a delivery has a size
+        others = event.data_size is not None  # only deliveries of foreign messages have a size
         name: _Name = (None, None, event.message_id) if others else (event.epoch, event.seq, None)
         receipt = self._receipts.get((place, name))
         record = self._record(event)
@@ -291,7 +297,7 @@ class MessageRows:
     def _end_of_wait(
         self, subscription: str, of_records: Sequence[tuple[int, str] | None], stored_us: int | None
     ) -> tuple[int, str] | None:
-        """When a wait ended, and by which event; None: by none."""
+        """Return the end of a wait, and the event that ended it; None if no event ended it."""
         known = [end for end in of_records if end is not None]
         ends = [max(known)] if len(known) == len(of_records) else []
         if stored_us is not None:
@@ -299,7 +305,7 @@ class MessageRows:
         return min(ends, default=None)
 
     def _belongs(self, place: _Place, name: _Name) -> bool:
-        """Whether an event about its publish is on record, and the subscription has to receive it."""
+        """Return whether the message has a recorded publish and the subscription must receive it."""
         (subscription, key), (epoch, seq, _) = place, name
         rules = self._rules.get(subscription)
         if rules is None or epoch is None or seq is None or rules.excludes(seq):
@@ -311,7 +317,7 @@ class MessageRows:
 
 
 def _stage(published: _Publication, received: _Receipt) -> str:
-    """The last stage that a message reached whose wait no event ended."""
+    """Return the last stage of a message whose wait no event ended."""
     if received.deliveries:
         return "delivered"
     if published.confirmed:

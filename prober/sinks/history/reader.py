@@ -1,10 +1,8 @@
-"""Reads a history: the events of a key, and runs, across all processes that wrote to it.
+"""Reader of a history: events of a key, and runs, of all processes that wrote to it.
 
-What a question does not need is not read: folders by their date and hour, row groups by their statistics of subscription, key, run and
-time. Each file that is needed is read as a whole once, to see whether it is damaged (`sealing`). Events come in recorder order, run by
-run within an hour at most, and memory does not grow with the history.
-
-Runs are rows turned back into the values that went in (`StoredRun`).
+A query skips folders by date and hour, and row groups by their statistics of subscription, key, run and time. Each file that it needs is
+first read completely, to detect damage (`arrow.is_damaged`). Events of a run are in recorder order; runs of the same hour may follow each
+other. Memory does not grow with the history. Runs are returned as the recorded values (`StoredRun`).
 """
 
 from __future__ import annotations
@@ -37,9 +35,9 @@ from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, SliCounts, whole_micros
 
 ROWS_AT_ONCE_MAX: Final = 250_000
-"""Events held in memory at once; of one key in one hour there are seldom more."""
+"""Maximum number of events in memory; a key seldom has more in one hour."""
 _MARGIN_S: Final = 60.0
-"""A run's own times are read a little before and after those of its events."""
+"""Margin around the start and end of a run for the times of its events."""
 
 
 NO_END: Final = RunRecord(ended=False)
@@ -49,10 +47,10 @@ NO_END: Final = RunRecord(ended=False)
 class StoredRun:
     """A run of the history.
 
-    process, clock_offset_s   who recorded it, and what to add to `t` to get seconds since 1970.
-    at          when it ended, or began if it has no end, in seconds since 1970 by the clock of its events.
-    result      None for a run that was cut short or still goes on. Its findings are not in it: the history keeps them apart.
-    record      what is known of its events.
+    process, clock_offset_s   recording process, and the offset from `t` to seconds since 1970.
+    at          end of the run, or its start if it has no end, in seconds since 1970 by the clock of its events.
+    result      None for a run that was cut short or still goes on. Findings are not included: the history stores them separately.
+    record      state of the record of its events.
     """
 
     context: RunContext
@@ -64,33 +62,33 @@ class StoredRun:
 
     @property
     def run_id(self) -> str:
-        """Its name."""
+        """Id of the run."""
         return self.context.run_id
 
     @property
     def began_at(self) -> float:
-        """When it began, by the same clock."""
+        """Start of the run, in seconds since 1970 by the clock of its events."""
         return self.at if self.result is None else self.at - self.result.duration_s
 
     @property
     def ended_at(self) -> float:
-        """When it ended, by the same clock; `inf` if it did not."""
+        """End of the run, by the same clock; `inf` if it has no end."""
         return inf if self.result is None else self.at
 
     @property
     def rules(self) -> Mapping[str, Rules]:
-        """The bounds that it is verified under, by subscription."""
+        """Bounds that the run is verified under, by subscription."""
         return self.context.rules
 
 
 def extent(runs: Iterable[StoredRun]) -> TimeSpan:
-    """The time that covers all events of these runs, of which there is at least one."""
+    """Return a time span that covers all events of the runs, of which there is at least one."""
     listed = list(runs)
     return TimeSpan(min(run.began_at for run in listed) - _MARGIN_S, max(run.ended_at for run in listed) + _MARGIN_S)
 
 
 def stored_run(row: Mapping[str, Any]) -> StoredRun:
-    """A run from its row; from the row of its end if `verdict` is there, else from that of its beginning."""
+    """Return the run of a row: the row of its end if `verdict` is set, else the row of its start."""
     context = RunContext(
         row["run_id"],
         row["target"],
@@ -133,13 +131,13 @@ def _seconds(time: datetime) -> float:
 
 @lru_cache(maxsize=256)
 def _rules(text: str) -> Mapping[str, Rules]:
-    """Remembered, since runs of one probe share them."""
+    """Return decoded rules; cached, since runs of one probe share them."""
     return decode_rules(text)
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """A time span in seconds since 1970, the end not included."""
+    """A time span in seconds since 1970, without its end."""
 
     since: float = -inf
     until: float = inf
@@ -149,7 +147,7 @@ ALWAYS: Final = TimeSpan()
 
 
 class Recorded(NamedTuple):
-    """An event of a run and its number there."""
+    """An event with its run and its number in the run."""
 
     run_id: str
     number: int
@@ -157,7 +155,7 @@ class Recorded(NamedTuple):
 
 
 class RunRows(NamedTuple):
-    """The rows of a run among the events: how many, the highest number, and how many processes wrote them."""
+    """Event rows of a run: their count, the highest event number, and the number of processes that wrote them."""
 
     recorded: int
     highest: int
@@ -165,10 +163,10 @@ class RunRows(NamedTuple):
 
 
 class HistoryReader:
-    """A history to read. Raises `HistoryError` for what cannot be read, such as a file that a newer version wrote.
+    """Read access to a history. Raises `HistoryError` if data cannot be read, for instance a file of a newer version.
 
-    unreadable   with `skip_unreadable` the files that were left out so far, by their paths below the history, each with the reason;
-                 otherwise such a file raises `HistoryError`.
+    unreadable   damaged files that were skipped so far, by path below the history, each with the reason; without `skip_unreadable` they
+    raise `HistoryError`.
     """
 
     def __init__(self, location: str, *, skip_unreadable: bool = False) -> None:
@@ -181,7 +179,7 @@ class HistoryReader:
             raise HistoryError(f"{location}: no such folder; give the location of a history")
 
     def must_be_history(self) -> None:
-        """Raise `HistoryError` if there is nothing at the location that a prober writes."""
+        """Raise `HistoryError` if no prober has written to the location, or it cannot be read."""
         try:
             if self._store.is_used():
                 return
@@ -190,13 +188,13 @@ class HistoryReader:
         raise HistoryError(f"{self.location}: no prober has written a history here; give the location of one")
 
     def spooled_bytes(self) -> int:
-        """How many bytes are in the spool in the history's own folder, and so not in its tables yet."""
+        """Return the size of the spool in the history's own folder: bytes that are not in its tables yet."""
         return 0 if self._store.root is None else bytes_below(self._store.root / SPOOL_FOLDER)
 
-    # --- questions -----------------------------------------------------------------------------------------------------------
+    # --- queries -------------------------------------------------------------------------------------------------------------
 
     def run_ids(self, *, key: str | None = None, subscription: str | None = None, span: TimeSpan = ALWAYS) -> Sequence[str]:
-        """The runs that have events of the key itself in that time, in the order in which they first do; None: of any key, or of none."""
+        """Return the runs with events of the key itself in the span, by the hour of their first. `key` None: with any events."""
         question = _about(subscription, span) & (pc.scalar(True) if key is None else pc.field("key") == key)
         found: dict[str, None] = {}
         for dataset in self._datasets(EVENTS, span):
@@ -205,7 +203,7 @@ class HistoryReader:
         return tuple(found)
 
     def run_rows(self, *, span: TimeSpan = ALWAYS, run_ids: Collection[str] | None = None) -> Mapping[str, RunRows]:
-        """How many rows of events each run has in that time."""
+        """Return the counts of event rows in the span, by run."""
         parts: dict[str, list[tuple[int, int, str]]] = {}
         for dataset in self._datasets(EVENTS, span):
             rows = _table(dataset, ["run_id", "process", "number"], _within(span) & _of_runs(run_ids))
@@ -221,10 +219,9 @@ class HistoryReader:
     def events(
         self, key: str | None, *, subscription: str | None = None, span: TimeSpan = ALWAYS, run_ids: Collection[str] | None = None
     ) -> Iterator[Recorded]:
-        """The events that concern a key, or all keys, on one subscription, or all of them, those of each run in recorder order.
+        """Yield the events that concern a key, or all keys, on one subscription, or on all; those of each run in recorder order.
 
-        That includes events that concern all keys. Of several runs in one hour, one comes after the other. An event that is there twice
-        comes once.
+        Events that concern all keys are included. Several runs of one hour follow each other. A duplicate of an event is skipped.
         """
         question = _about(subscription, span)
         if key is not None:
@@ -236,7 +233,7 @@ class HistoryReader:
                 yield from _recorded(rows.sort_by([("run_id", "ascending"), ("number", "ascending")]))
 
     def runs(self, *, span: TimeSpan = ALWAYS, run_ids: Collection[str] | None = None) -> Iterator[StoredRun]:
-        """Runs that began or ended in that time, in the order in which they ended; those without an end come last."""
+        """Yield the runs that started or ended in the span, in the order of their ends; those without an end come last."""
         question = _within(span) & _of_runs(run_ids)
         begun: dict[str, StoredRun] = {}
         ended: set[str] = set()
@@ -251,7 +248,7 @@ class HistoryReader:
         yield from (run for run_id, run in begun.items() if run_id not in ended)
 
     def runs_named(self, run_ids: Sequence[str], span: TimeSpan = ALWAYS) -> Mapping[str, StoredRun]:
-        """These runs by their ids, in that order; one without a row is missing. `span`: a time at which all of them had events."""
+        """Return these runs by id, in this order, without those that have no row. `span`: all of them had events in it."""
         near = TimeSpan(span.since - DAY_S, span.until + DAY_S)
         runs = {run.run_id: run for run in self.runs(span=near, run_ids=run_ids)} if run_ids else {}
         rest = [run_id for run_id in run_ids if run_id not in runs]
@@ -266,7 +263,7 @@ class HistoryReader:
             yield from _table(dataset, None, question).sort_by("time").to_pylist()
 
     def _datasets(self, table: Table, span: TimeSpan) -> Iterator[ds.Dataset]:
-        """What is in each folder of a table that has something of that time, the oldest first."""
+        """Yield the files of each folder of a table that may have rows of the span, the oldest folder first."""
         try:
             folders = self._folders(table, span)
         except OSError as error:
@@ -299,7 +296,7 @@ class HistoryReader:
         return ds.dataset(readable, schema=schema_of(table), filesystem=self._store.files, format=FORMAT)
 
     def _fault_of(self, path: str) -> str:
-        """Why a file cannot be read, in one line; empty if it can. Raises `HistoryError` for one that is not of this history."""
+        """Return the damage of a file in one line; empty if it is readable. Raises `HistoryError` for an unknown format or version."""
         try:
             with self._store.files.open_input_file(path) as file:
                 if is_damaged(file):
@@ -316,7 +313,7 @@ class HistoryReader:
 
 
 def _touches(folder: str, span: TimeSpan) -> bool:
-    """Whether a folder, of a day or an hour, may hold something of that time."""
+    """Return whether a folder, of a day or an hour, may contain rows of the span."""
     end = end_of(folder)
     if end is None:
         return False
@@ -358,16 +355,16 @@ def _table(dataset: ds.Dataset, columns: list[str] | None, question: pc.Expressi
 
 def _batches(dataset: ds.Dataset, columns: list[str] | None, question: pc.Expression) -> Iterator[pa.RecordBatch]:
     try:
-        # Reading ahead would hold many row groups in memory of which the filter keeps little.
+        # Reading ahead would hold many row groups in memory, although the filter selects few of their rows.
         for batch in dataset.to_batches(columns=columns, filter=question, batch_readahead=2, fragment_readahead=2):
-            batch.validate(full=True)  # a broken disk may have left text that is none
+            batch.validate(full=True)  # a disk error may have damaged a text
             yield batch
     except (OSError, pa.ArrowInvalid) as error:
         raise HistoryError(f"the history cannot be read: {str(error).partition(chr(10))[0]}") from error
 
 
 def _windows(dataset: ds.Dataset, question: pc.Expression) -> Iterator[pc.Expression]:
-    """The time that a folder covers, divided so that each part has few enough answers. What is recorded at one time stays together."""
+    """Yield conditions on time that divide a folder's rows into parts small enough for memory. Rows of equal time stay together."""
     times = pa.chunked_array([batch.column(0) for batch in _batches(dataset, ["time"], question)], pa.timestamp("us", "UTC"))
     if len(times) <= ROWS_AT_ONCE_MAX:
         yield pc.scalar(True)
@@ -387,7 +384,7 @@ _COUNTED: Final = ("run_id", "number_count", "number_max", "process")
 
 
 def _recorded(rows: pa.Table) -> Iterator[Recorded]:
-    """The events of rows that are sorted by run and number; an event that is there twice comes once."""
+    """Yield the events of rows that are sorted by run and number, without duplicates."""
     try:
         events = events_of(rows)
     except ValueError as wrong:

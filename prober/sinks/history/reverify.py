@@ -1,10 +1,10 @@
-"""The runs of a history verified again, all of them in one pass over its events.
+"""Repeated verification of the runs of a history, in one pass over its events.
 
-Runs are verified side by side, in the order in which the history has their events, by one checker each (`checking`), with all their keys
-and subscriptions. So the findings are those of the service, unless the checker has changed since. Witnesses are numbers of events in the
-run. Runs come out in the order in which they began, those without an end last.
+Each run has its own checker (`checking`) for all its keys and subscriptions. Checkers of overlapping runs take their events in the order of
+the history. So the findings equal those of online verification, unless the checker has changed since. Witnesses are event numbers of the
+run. Results are in the order in which the runs started; those of runs without an end come last.
 
-Memory: the checkers of the runs that overlap, and so many events as the reader holds at once.
+Memory: the checkers of overlapping runs, and the events that the reader holds at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from prober.sinks.history.reader import ALWAYS, HistoryReader, Recorded, RunRows
 from prober.traces.verification import Verification
 
 Watched: TypeAlias = Callable[[Iterable[Recorded], int], Iterable[Recorded]]
-"""Passes events on, given their number, and observes the progress."""
+"""Wrapper of the events, called with their number, that reports the progress."""
 
 _WHY: Final[Mapping[Scope, str]] = {
     Scope.WHOLE: "",
@@ -36,9 +36,9 @@ _WHY: Final[Mapping[Scope, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class HistorySelection:
-    """What of a history is to be verified: whole runs that have events in a time span, as far as one key and one subscription go.
+    """Part of a history to verify: runs with events in a time span, and findings on a key and a subscription.
 
-    None: all keys, all subscriptions.
+    Runs are verified as a whole. None: all keys, all subscriptions.
     """
 
     key: str | None = None
@@ -47,22 +47,22 @@ class HistorySelection:
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether the selection is the whole history."""
         return self == HistorySelection()
 
     def includes(self, finding: Finding) -> bool:
-        """Whether a finding is about it."""
+        """Return whether a finding is on the selected key and subscription."""
         return self.key in {None, finding.key} and self.subscription in {None, finding.subscription}
 
 
 @dataclass(frozen=True, slots=True)
 class Reverified:
-    """A run verified again.
+    """Result of the repeated verification of a run.
 
     run        None if the history has no row of it.
-    why        why a verdict that is not FAIL is UNKNOWN, if it is.
-    recorded   how many of its events the history has.
-    stopped    whether it ended because the prober was stopped.
+    why        limit of the record that rules out a PASS; empty if there is none.
+    recorded   number of its events in the history.
+    stopped    it ended because the prober was stopped.
     """
 
     run_id: str
@@ -76,7 +76,7 @@ class Reverified:
 def reverify(
     reader: HistoryReader, asked: HistorySelection, watched: Watched = lambda events, _number: events
 ) -> Iterator[Reverified]:
-    """The verification of each run that is asked for, as soon as it and those before it are verified. Raises `HistoryError`."""
+    """Yield the result of each selected run as soon as it and the runs before it are verified. Raises `HistoryError`."""
     runs, stored, unknown = _selected(reader, asked)
     for run_id in unknown:
         problem = f"run {run_id}: the history has no row of this run, so its rules are unknown"
@@ -87,7 +87,7 @@ def reverify(
 
 
 def _in_order(run_ids: Iterable[str], verified: Iterable[Reverified]) -> Iterator[Reverified]:
-    """The runs in the order of their ids, each as soon as those before it have come."""
+    """Yield the results in the order of the ids, each as soon as all earlier results are available."""
     waiting, come = deque(run_ids), {}
     for one in verified:
         come[one.run_id] = one
@@ -102,7 +102,7 @@ def _verified(
     stored: Mapping[str, RunRows],
     watched: Watched,
 ) -> Iterator[Reverified]:
-    """The verification of each run as soon as its last event was read."""
+    """Yield the result of each run as soon as its last event is verified."""
     in_pass: dict[str, _Run] = {}
     for run_id, run in runs.items():
         verified = _Run(run, stored.get(run_id, _NOTHING), asked)
@@ -121,7 +121,7 @@ def _verified(
 
 
 def _selected(reader: HistoryReader, asked: HistorySelection) -> tuple[Mapping[str, StoredRun], Mapping[str, RunRows], list[str]]:
-    """The runs, the rows of their events, and the ids of those without a row."""
+    """Return the selected runs, the counts of their event rows, and the ids of runs without a row."""
     if asked.is_everything:
         every, stored = {run.run_id: run for run in reader.runs()}, reader.run_rows()
         return every, stored, [run_id for run_id in stored if run_id not in every]
@@ -135,7 +135,7 @@ _NOTHING: Final = RunRows(0, 0, 1)
 
 
 class _Run:
-    """A run on its way through its checker. `is_readable`: whether it has events, with one numbering."""
+    """Verification of one run. `is_readable`: it has events, with one numbering."""
 
     def __init__(self, run: StoredRun, rows: RunRows, asked: HistorySelection) -> None:
         self._run, self._rows = run, rows
@@ -144,12 +144,12 @@ class _Run:
         self.is_readable = bool(rows.recorded) and not record.merged
 
     def take(self, recorded: Recorded) -> bool:
-        """Verifies the next event; whether it was the last one."""
+        """Verify the next event; return whether it was the last one."""
         self._checker.take(recorded.event, recorded.number)
         return recorded.number == self._rows.highest
 
     def finished(self) -> Reverified:
-        """The result for the run, which has no more events."""
+        """Return the result of the run, after its last event."""
         checker, run_id = self._checker, self._run.run_id
         checker.finish()
         verification = Verification(

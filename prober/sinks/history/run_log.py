@@ -1,10 +1,8 @@
-"""The records of one run, on their way to the spool.
+"""Records of one run, buffered for the spool.
 
-The event loop fills the log, the flushing thread empties it.
-
-The loop only appends to lists, the thread only takes from their front; both are single operations of the interpreter, so neither ever waits
-for the other. What waits is bounded. Beyond that events are dropped and counted. Later an `Interrupted` stands for them, so that the
-checker knows of the gap in the history.
+The event loop fills the log, the flushing thread empties it. The loop only appends to lists, the thread only removes from their front. Both
+are single operations of the interpreter, so neither waits for the other. The buffer is bounded: beyond the limit, events are dropped and
+counted, and a later `Interrupted` marks the gap for the checker.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ from prober.sinks.history.schema import FINDINGS, RUNS, Table
 from prober.slo.objectives import whole_micros
 
 WAITING_MAX: Final = 200_000
-"""Events and findings that wait for the spool at most, of all runs together."""
+"""Maximum number of events and findings that wait for the spool, of all runs together."""
 
 _log = logging.getLogger(__name__)
 _Item = TypeVar("_Item")
@@ -44,7 +42,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(slots=True)
 class Meter:
-    """How much waits for the spool: the loop counts what it `took`, the thread what was `saved` or lost."""
+    """Numbers of records of all runs: `took` by the event loop, `saved` (or lost) by the flushing thread. The rest waits for the spool."""
 
     dropped: Callable[[int], None]
     took: int = 0
@@ -52,14 +50,14 @@ class Meter:
     dropped_count: int = 0
 
     def drop(self, count: int) -> None:
-        """Counts what is given up."""
+        """Count dropped records."""
         self.dropped_count += count
         self.dropped(count)
 
 
 @dataclass(slots=True)
 class Taken:
-    """A part of a run on its way to the spool: frames, and how many events and findings they hold."""
+    """A part of a run for the spool: frames, and the number of events and findings in them."""
 
     frames: list[bytes] = field(default_factory=list)
     items: int = 0
@@ -67,7 +65,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """How a run ended, and at which time of the recorder's clock."""
+    """Result of a run, with the time of its end on the recorder's clock."""
 
     t: float
     result: RunResult
@@ -75,7 +73,7 @@ class _End:
 
 
 class RunLog:
-    """Records one run. `record` may be given to a recorder as a listener."""
+    """Log of one run. `record` can be a recorder's listener."""
 
     def __init__(self, run: RunContext, origin: Origin, meter: Meter, clock: Callable[[], float]) -> None:
         self.run = run
@@ -89,22 +87,22 @@ class RunLog:
         self._lost = False
         """Whether the history lacks any event of the run."""
         self._over = False
-        # Between the loop and the thread.
+        # Shared by the event loop and the flushing thread.
         self._events: list[Event] = []
         self._findings: list[RecordedFinding] = []
         self._began: list[Mapping[str, object]] = [beginning_row(run, origin, clock())]
         self._end: _End | None = None
         self._jumps: deque[tuple[int, int]] = deque()
         self._lagged_s: dict[int, float] = {}
-        # The thread's.
+        # For the flushing thread only.
         self._taken = 0
         self._next = 1
         self._messages: MessageRows | None = MessageRows(run.run_id, run.rules, origin.clock_offset_s)
 
     def record(self, event: Event, findings: Iterable[Finding] = (), lagged_s: float = 0.0) -> None:
-        """Takes the next event of the run and what was found with it. Never waits, never raises; on the event loop only.
+        """Record the next event of the run and its findings. Never waits, never raises; on the event loop only.
 
-        `lagged_s`: for how long of the latency that it shows the event loop lagged.
+        `lagged_s`: seconds of event loop lag in the latency that the event shows.
         """
         self._count += 1
         meter = self._meter
@@ -123,9 +121,10 @@ class RunLog:
     def ended(
         self, result: RunResult, late: Sequence[Finding] = (), verified_events: int | None = None, *, stopped: bool = False
     ) -> None:
-        """The run is over; `late` are the findings that only its end decided.
+        """Record the end of the run; `late` are the findings that only the end decided.
 
-        `verified_events`: after so many events the recorder stopped verifying; None if it verified all. `stopped`: the prober was stopped.
+        `verified_events`: number of events after which the recorder stopped verification; None if it verified all. `stopped`: the prober
+        was stopped.
         """
         self._keep(late)
         counts = EventCounts(self._count, self._dropped, verified_events, stopped=stopped)
@@ -133,7 +132,7 @@ class RunLog:
         self.release()
 
     def release(self) -> None:
-        """Nothing more will be recorded. Without `ended` before, the run counts as cut short."""
+        """Close the log. Without `ended` before, the run counts as cut short."""
         self._over = True
 
     def _keep(self, findings: Sequence[Finding]) -> None:
@@ -146,7 +145,7 @@ class RunLog:
         self._meter.drop(1 + len(tuple(findings)))
 
     def _resume(self, t: float) -> None:
-        """An interruption takes the number of the last event that was dropped."""
+        """Append an interruption with the number of the last dropped event."""
         self._jumps.append((self._count - 1 - self._dropped, self._count - 1))
         self._dropped -= 1
         self._interrupted = False
@@ -156,9 +155,9 @@ class RunLog:
     # --- the flushing thread -------------------------------------------------------------------------------------------------
 
     def take(self) -> Taken:
-        """Everything that was recorded and not taken yet. What cannot be encoded is dropped and counted."""
+        """Take all new records as frames. Records that cannot be encoded are dropped and counted."""
         taken = Taken()
-        over, end = self._over, self._end  # before the events: if the run is over, none will come after these
+        over, end = self._over, self._end  # before the events: if the run is over, these are the last
         for first, events in self._pieces(_front(self._events)):
             taken.items += len(events)
             lagged_s = self._take_lags(range(first, first + len(events)))
@@ -177,7 +176,7 @@ class RunLog:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to take, and nothing will come."""
+        """Whether all records are taken and no more can follow."""
         return self._over and not (self._events or self._findings or self._began or self._end)
 
     def _take_lags(self, numbers: range) -> Mapping[int, float]:
@@ -186,7 +185,7 @@ class RunLog:
         return {number: self._lagged_s.pop(number) for number in numbers if number in self._lagged_s}
 
     def _follow(self, first: int, events: list[Event], lagged_s: Mapping[int, float]) -> None:
-        """Lets the messages of the run take in its events, as long as their rows can be written."""
+        """Add the events to the messages of the run, as long as their rows can be written."""
         if self._messages is None:
             return
         try:
@@ -198,17 +197,17 @@ class RunLog:
 
     @property
     def messages(self) -> int:
-        """How many messages and redeliveries of the run are in memory."""
+        """Number of messages and redeliveries of the run in memory."""
         return 0 if self._messages is None else self._messages.size
 
     def give_up_messages(self) -> None:
-        """Drops the messages of the run; none will be written."""
+        """Discard the messages of the run; their rows will not be written."""
         self._messages = None
 
     def _end_frames(self, end: _End) -> list[bytes]:
-        """The messages, then the row of the end.
+        """Return the frames of the messages, then the frame of the run's end.
 
-        Without that row readers ignore messages of which only a part has reached the disk.
+        Without the row of the end, readers ignore messages of which only a part has reached the disk.
         """
         messages = None if self._messages is None or self._lost else self._message_frames(self._messages, end)
         frames, count = messages or ([], None)
@@ -217,7 +216,7 @@ class RunLog:
         return [*frames, *self._row_frames(RUNS, [row], 1)]
 
     def _message_frames(self, messages: MessageRows, end: _End) -> tuple[list[bytes], int] | None:
-        """The rows of a run that ended, and how many there are; None if they cannot be written."""
+        """Return the message rows of an ended run as frames, with their number; None if they cannot be encoded."""
         rows = messages.rows(whole_micros(end.t + self._origin.clock_offset_s))
         try:
             batches = list(message_batches(rows, self.run, self._origin))
@@ -227,7 +226,7 @@ class RunLog:
             return None
 
     def _pieces(self, events: list[Event]) -> Iterator[tuple[int, list[Event]]]:
-        """Events with consecutive numbers, each time with the first number."""
+        """Yield the events in parts with consecutive numbers, each part with its first number."""
         begin = 0
         while self._jumps and self._jumps[0][0] < self._taken + len(events):
             position, number = self._jumps.popleft()
@@ -243,7 +242,7 @@ class RunLog:
     def _event_frames(self, first: int, events: list[Event], lagged_s: Mapping[int, float]) -> list[bytes]:
         try:
             return [as_stream(batch) for batch in self._encoder.batches(first, events, lagged_s)]
-        except Exception:  # a mistake of ours: the others go on, and the hole is in the record
+        except Exception:  # internal error: record the gap and continue
             _log.exception("internal error: events of run %s cannot be written to the history", self.run.run_id)
             self._meter.drop(len(events))
             self._lost = True
@@ -260,7 +259,7 @@ class RunLog:
 
 
 def _front(waiting: list[_Item]) -> list[_Item]:
-    """Takes what is in a list that another thread appends to."""
+    """Remove and return the present items of a list to which another thread appends."""
     count = len(waiting)
     front = waiting[:count]
     del waiting[:count]

@@ -1,23 +1,23 @@
 """The columns of the probe history, defined once: for the writer, the reader and the nightly jobs.
 
-Plain data and the standard library only, since Spark executors import it: callers build Arrow's or Spark's own types from these lists.
+Plain data and the standard library only, since Spark executors import it: callers derive Arrow's or Spark's own types from these lists.
 
 Four tables, each a folder of Parquet files under `HISTORY`:
 
-* `events/date=YYYY-MM-DD/hour=HH/`: every event of every run. One row is one `prober.core.events` value, together with what its run
-  was about; columns that this kind of event does not have are null. `EVENT_FIELDS` says which columns rebuild the value.
-* `runs/date=YYYY-MM-DD/`: two rows per run, one when it begins (`verdict` is null) and one when it has ended. A run of which only the
-  first exists was cut short, or still goes on.
+* `events/date=YYYY-MM-DD/hour=HH/`: every event of every run. A row is one `prober.core.events` value, with the columns of its run; columns
+of other kinds of events are null. `EVENT_FIELDS` maps the fields of the value to columns.
+* `runs/date=YYYY-MM-DD/`: two rows per run, one at its start (`verdict` is null) and one at its end. A run with only the first row was cut
+short, or still goes on.
 * `findings/date=YYYY-MM-DD/`: every finding of the online checker.
-* `messages/date=YYYY-MM-DD/`: one row per message and subscription of a run, written when the run ends (`messages`). The row follows from
-  the run's events. A run whose rows are not all there has a row in `runs` that says so (`MESSAGES_WRITTEN`).
+* `messages/date=YYYY-MM-DD/`: one row per message and subscription of a run, derived from the run's events and written at its end
+(`messages`). `MESSAGES_WRITTEN` in `runs` reports the number of these rows, or that they were not written.
 
-Dates and hours are UTC, those of the column `Table.time`. Files carry the version of this schema in their metadata, and so do the rows of
-`runs`, for engines that do not show the metadata. Readers refuse a newer one; columns may be added within a version, and are null where a
-file does not have them.
+Dates and hours are UTC, those of the column `Table.time`. The metadata of files contains the version of this schema, and so do the rows of
+`runs`, for engines that do not show the metadata. Readers refuse a newer version. Columns may be added within a version, and are null in
+files without them.
 
-(`process`, `run_id`, `number`) names an event. A file that is there twice, under two names, shows by it. Within a run `number` is the order
-in which things were recorded, and neither `t` nor `time` ever goes back.
+(`process`, `run_id`, `number`) identifies an event, also in a copy of a file under a second name. Within a run `number` is the order of
+recording, and neither `t` nor `time` ever decreases.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from prober.core.rules import Mode, Rules
 
 VERSION: Final = 1
 VERSION_KEY: Final = "ordering_prober_schema_version"
-"""The entry of a file's metadata that holds the version, as a decimal number."""
+"""Key of the schema version in a file's metadata; the value is a decimal number."""
 
 
 class Type(StrEnum):
-    """What a column holds. Times are UTC in microseconds."""
+    """Type of a column. Times are UTC in microseconds."""
 
     STRING = "string"
     INT64 = "int64"
@@ -59,7 +59,7 @@ class Type(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. `required` ones are never null."""
+    """A column of a table. `required` columns are never null."""
 
     name: str
     type: Type
@@ -69,9 +69,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: its folder under `HISTORY`, its columns, whether it is divided by hour, and how rows are sorted inside a file.
+    """A table: its folder under `HISTORY`, its columns, whether it is divided by hour, and the sort order of rows in a file.
 
-    Nulls come first. What is sorted by is what statistics let a query skip. `time` is the column whose date, or hour, names the folder.
+    Nulls come first. Statistics of the columns in `sorted_by` let queries skip rows. The date, or hour, of the column `time` names the
+    folder.
     """
 
     name: str
@@ -82,17 +83,17 @@ class Table:
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """In the order in which they stand in a file."""
+        """Names of the columns, in the order of a file."""
         return tuple(column.name for column in self.columns)
 
 
 LAGGED: Final = "lagged_s"
-"""The column of `EVENTS` that no event has itself: it says what its latency is worth (`prober.runs.recorder`)."""
+"""Column of `EVENTS` that is not a field of events: the event loop lag in an event's latency (`prober.runs.recorder`)."""
 
 MESSAGES_WRITTEN: Final = "messages"
-"""The column of `RUNS` that says how many rows of `MESSAGES` the run has."""
+"""Column of `RUNS` with the number of rows of the run in `MESSAGES`."""
 SCHEMA_VERSION: Final = "schema_version"
-"""The column of `RUNS` that says under which version of the schema a run was written; null: under the first."""
+"""Column of `RUNS` with the schema version under which a run was written; null: version 1."""
 
 _RUN: Final = (
     Column("run_id", Type.STRING, "the run that recorded it", required=True),
@@ -100,55 +101,57 @@ _RUN: Final = (
     Column("target", Type.STRING, "name of the target", required=True),
     Column("environment", Type.STRING, "of the target", required=True),
     Column("region", Type.STRING, "of the target", required=True),
-    Column("probe", Type.STRING, "which experiment", required=True),
-    Column("vantage", Type.STRING, "from where it looked: wire or library", required=True),
+    Column("probe", Type.STRING, "name of the probe", required=True),
+    Column("vantage", Type.STRING, "client of the probe: wire or library", required=True),
 )
 
 EVENTS: Final = Table(
     "events",
     (
-        Column("time", Type.TIMESTAMP, "`t` as wall time: by the offset that the process measured when it began", required=True),
+        Column("time", Type.TIMESTAMP, "`t` as wall time, by the offset that the process measured at its start", required=True),
         Column("t", Type.FLOAT64, "the recorder's monotonic clock, seconds; comparable within a process only", required=True),
-        Column("number", Type.INT64, "1, 2, 3, ... in the run, in recorder order; after a gap stands interrupted", required=True),
+        Column("number", Type.INT64, "1, 2, 3, ... in the run, in recorder order; interrupted follows a gap", required=True),
         *_RUN,
         Column("topic", Type.STRING, "full name of the run's topic", required=True),
         Column("subscription", Type.STRING, "full name; null for publish events and for those that concern all subscriptions"),
         Column("key", Type.STRING, "ordering key; null for events that concern all keys"),
-        Column("event", Type.STRING, "which kind of event: a name of EVENT_TYPES", required=True),
+        Column("event", Type.STRING, "kind of event: a name of EVENT_TYPES", required=True),
         Column("epoch", Type.STRING, "incarnation of the publisher"),
         Column("seq", Type.INT64, "sequence number per epoch and key"),
         Column("generation", Type.INT64, "the prober's own republishing of a sequence number"),
-        Column("message_id", Type.STRING, "given by the service"),
+        Column("message_id", Type.STRING, "assigned by the service"),
         Column("session", Type.STRING, "stream, pull response or push request"),
-        Column("subscriber", Type.STRING, "who owns a session that opened"),
+        Column("subscriber", Type.STRING, "owner of a session that opened"),
         Column("delivery_attempt", Type.INT64, "the service's approximate count, 0 without a dead-letter policy"),
-        Column("seconds", Type.FLOAT64, "a lease modification: to how long from now"),
-        Column("defect", Type.STRING, "what is wrong with a delivered message itself; null if nothing is"),
-        Column("matches_filter", Type.BOOL, "false: the filter should have kept a delivered message back"),
-        Column("publish_time", Type.FLOAT64, "of a confirmed message as the service states it, if recorded"),
-        Column("invoked_t", Type.FLOAT64, "when a unary pull was sent, on the clock of `t`"),
-        Column("intended_t", Type.FLOAT64, "when a publish should have been sent if that was before `t`, on the clock of `t`"),
+        Column("seconds", Type.FLOAT64, "a lease modification: new length of the lease from now"),
+        Column("defect", Type.STRING, "defect of a delivered message itself; null: none"),
+        Column("matches_filter", Type.BOOL, "false: the filter should have excluded a delivered message"),
+        Column("publish_time", Type.FLOAT64, "publish time of a confirmed message according to the service, if recorded"),
+        Column("invoked_t", Type.FLOAT64, "time at which a unary pull was sent, on the clock of `t`"),
+        Column("intended_t", Type.FLOAT64, "intended time of a publish if it is before `t`, on the clock of `t`"),
         Column(
             "message_bytes",
             Type.INT64,
-            "size of the data of a publish, 0 if not recorded; of a delivered message if somebody else published it",
+            "size of the data of a publish, 0 if not recorded; of a delivered message of another publisher",
         ),
-        Column("settle_s", Type.FLOAT64, "how long after a seek or filter change the past may still be delivered"),
-        Column("drained", Type.BOOL, "an end: publishing had stopped and deliveries were waited for"),
-        Column("publish_region", Type.STRING, "where a message is published; empty if nobody knows"),
+        Column("settle_s", Type.FLOAT64, "time after a seek or filter change in which earlier messages may still be delivered"),
+        Column("drained", Type.BOOL, "the end of a run: publishing had stopped and the run had waited for deliveries"),
+        Column("publish_region", Type.STRING, "region of the publish; empty: unknown"),
         Column(
-            "publish_time_ns", Type.INT64, "of a delivered message as the service states it, nanoseconds since 1970, if it does"
+            "publish_time_ns",
+            Type.INT64,
+            "publish time of a delivered message according to the service, nanoseconds since 1970; null: not stated",
         ),
         Column("max_outstanding_messages", Type.INT64, "flow control of a stream that opened; null or not above 0: no limit"),
         Column("max_outstanding_bytes", Type.INT64, "likewise in bytes"),
-        Column("lost", Type.BOOL, "the end of a pull: it had no answer"),
+        Column("lost", Type.BOOL, "the end of a pull: the pull had no answer"),
         Column(
             LAGGED,
             Type.FLOAT64,
-            "a confirmation or delivery that shows a latency: for how many seconds of it the prober's event loop lagged; null: for none",
+            "seconds of event loop lag in the latency that a confirmation or delivery shows; null: none",
         ),
         Column(
-            "since_t", Type.FLOAT64, "a seek: what was published since then must be redelivered, on the clock of `t`; null: unknown"
+            "since_t", Type.FLOAT64, "a seek: messages published since then must be redelivered; on the clock of `t`; null: unknown"
         ),
     ),
     sorted_by=("subscription", "key", "run_id", "number"),
@@ -158,35 +161,35 @@ EVENTS: Final = Table(
 RUNS: Final = Table(
     "runs",
     (
-        Column(
-            "time", Type.TIMESTAMP, "when the run began (verdict is null) or ended, by the same clock as its events", required=True
-        ),
+        Column("time", Type.TIMESTAMP, "start (verdict is null) or end of the run, by the same clock as its events", required=True),
         *_RUN,
         Column("topic", Type.STRING, "full name", required=True),
-        Column("subscription", Type.STRING, "full name of its subscription, of several the first", required=True),
-        Column(
-            "verdict", Type.STRING, "PASS, FAIL or UNKNOWN; in the row of the beginning it is null, and so are those down to checks"
-        ),
-        Column("reason", Type.STRING, "why it is FAIL or UNKNOWN, in one line"),
+        Column("subscription", Type.STRING, "full name of its subscription; of several, the first", required=True),
+        Column("verdict", Type.STRING, "PASS, FAIL or UNKNOWN; in the row of the start, null like the columns from here to checks"),
+        Column("reason", Type.STRING, "reason for FAIL or UNKNOWN, in one line"),
         Column("duration_s", Type.FLOAT64, "from the monotonic clock"),
-        Column("internal_error", Type.BOOL, "it ended by a mistake of the prober, which says nothing about the target"),
-        Column("events", Type.INT64, "how many events it had; the history may hold fewer, see events_dropped"),
-        Column("events_dropped", Type.INT64, "how many of them the history had to give up"),
-        Column("verified_events", Type.INT64, "only so many were verified online, since the prober itself stood still; null: all"),
+        Column("internal_error", Type.BOOL, "an internal error of the prober ended the run; no evidence about the target"),
+        Column("events", Type.INT64, "number of its events; the history may contain fewer, see events_dropped"),
+        Column("events_dropped", Type.INT64, "number of its events that the history dropped"),
+        Column(
+            "verified_events",
+            Type.INT64,
+            "number of events verified online, the first ones, before verification stopped; null: all",
+        ),
         Column("finding_counts", Type.FINDING_COUNTS, "all findings, by kind and status"),
-        Column("counters", Type.INT64_MAP, "what the checker saw and verified"),
-        Column("checks", Type.CHECKS, "what counts for objectives, by indicator"),
-        Column("started_at", Type.TIMESTAMP, "when it began, by the wall clock", required=True),
-        Column("seed", Type.INT64, "repeats what was random in the experiment", required=True),
+        Column("counters", Type.INT64_MAP, "counters of the checker: observed events and performed checks"),
+        Column("checks", Type.CHECKS, "counts for objectives, by indicator"),
+        Column("started_at", Type.TIMESTAMP, "start, by the wall clock", required=True),
+        Column("seed", Type.INT64, "seed that repeats the random choices of the probe", required=True),
         Column("clock_offset_s", Type.FLOAT64, "seconds since 1970 = t + this, for all events of its process", required=True),
-        Column("rules", Type.STRING, "JSON: the bounds it is verified under, by subscription (`decode_rules`)", required=True),
+        Column("rules", Type.STRING, "JSON: bounds of its verification, by subscription (`decode_rules`)", required=True),
         Column(
             MESSAGES_WRITTEN,
             Type.INT64,
-            "rows of the run in messages; null: none, for the run was cut short, too large, or lost events of its record",
+            "rows of the run in messages; null: not written, since the run was cut short, was too large, or lost events",
         ),
-        Column(SCHEMA_VERSION, Type.INT64, "under which version of the schema the run was written; null: 1"),
-        Column("stopped", Type.BOOL, "the prober was stopped while the run went on, and the record is whole up to there; null: no"),
+        Column(SCHEMA_VERSION, Type.INT64, "schema version under which the run was written; null: 1"),
+        Column("stopped", Type.BOOL, "the prober was stopped during the run; the record is complete up to that point; null: no"),
     ),
     sorted_by=("time", "run_id"),
 )
@@ -195,24 +198,24 @@ FINDINGS: Final = Table(
     "findings",
     (
         Column("time", Type.TIMESTAMP, "`t` as wall time", required=True),
-        Column("t", Type.FLOAT64, "when it was decided to be one, on the clock of the events", required=True),
+        Column("t", Type.FLOAT64, "time of its decision, on the clock of the events", required=True),
         *_RUN,
-        Column("kind", Type.STRING, "which anomaly: prober.core.findings.Kind", required=True),
-        Column("status", Type.STRING, "how sure: violation, liveness, indeterminate, info", required=True),
+        Column("kind", Type.STRING, "kind of anomaly: prober.core.findings.Kind", required=True),
+        Column("status", Type.STRING, "certainty: violation, liveness, indeterminate, info", required=True),
         Column("subscription", Type.STRING, "full name", required=True),
         Column("key", Type.STRING, "ordering key", required=True),
-        Column("after", Type.INT64, "made after so many events of the run", required=True),
+        Column("after", Type.INT64, "number of the run's events before the finding", required=True),
         Column("witnesses", Type.INT64_LIST, "numbers of the events that prove it", required=True),
         Column("facts", Type.STRING, "JSON: named values", required=True),
-        Column("doubt", Type.STRING, "why it is only indeterminate; empty otherwise", required=True),
-        Column("assumptions", Type.FLOAT64_MAP, "the bounds that it relies on", required=True),
+        Column("doubt", Type.STRING, "reason why it is only indeterminate; empty otherwise", required=True),
+        Column("assumptions", Type.FLOAT64_MAP, "bounds that it relies on", required=True),
         Column(
             "reasons",
             Type.STRING_LIST,
-            "what it assumes if it is indeterminate; else the alternatives that were tried, each with what rules it out",
+            "assumptions of an indeterminate finding; else the tried alternatives, each with the evidence against it",
             required=True,
         ),
-        Column("explanation", Type.STRING, "in words", required=True),
+        Column("explanation", Type.STRING, "explanation in words", required=True),
     ),
     sorted_by=("subscription", "key", "run_id", "after"),
 )
@@ -222,19 +225,24 @@ MESSAGES: Final = Table(
     (
         *_RUN,
         Column("topic", Type.STRING, "full name of the run's topic", required=True),
-        Column("subscription", Type.STRING, "full name; a message that the run published has a row for each", required=True),
+        Column(
+            "subscription",
+            Type.STRING,
+            "full name; a message that the run published has a row for each subscription",
+            required=True,
+        ),
         Column("key", Type.STRING, "ordering key", required=True),
-        Column("epoch", Type.STRING, "incarnation of the publisher; null for a stream whose publishes nobody recorded"),
-        Column("seq", Type.INT64, "sequence number per epoch and key; null for a stream whose publishes nobody recorded"),
-        Column("message_id", Type.STRING, "of the record that was confirmed first, else received first; null if none was"),
-        Column("own", Type.BOOL, "the run published it itself", required=True),
+        Column("epoch", Type.STRING, "incarnation of the publisher; null for a stream without recorded publishes"),
+        Column("seq", Type.INT64, "sequence number per epoch and key; null for a stream without recorded publishes"),
+        Column("message_id", Type.STRING, "id of the record that was confirmed first, else received first; null if none was"),
+        Column("own", Type.BOOL, "the run itself published the message", required=True),
         Column("bytes", Type.INT64, "size of the data; null if not recorded"),
         Column("attempts", Type.INT64, "publishes, republishing included", required=True),
         Column("confirmed", Type.INT64, "publishes that were confirmed", required=True),
         Column("rejected", Type.INT64, "publishes that stored nothing", required=True),
-        Column("unknown", Type.INT64, "publishes of which nobody knows whether they stored anything", required=True),
-        Column("deliveries", Type.INT64, "of any of its records", required=True),
-        Column("nacks", Type.INT64, "of the record `message_id`", required=True),
+        Column("unknown", Type.INT64, "publishes with an unknown result", required=True),
+        Column("deliveries", Type.INT64, "deliveries of any of its records", required=True),
+        Column("nacks", Type.INT64, "nacks of the record `message_id`", required=True),
         Column(
             "subscriber_changes",
             Type.INT64,
@@ -244,17 +252,21 @@ MESSAGES: Final = Table(
         Column(
             "intended_at",
             Type.TIMESTAMP,
-            "when it was to be sent; where no publish is on record, the time of the first event about it",
+            "intended time of the first publish; without a recorded publish, time of the first event about the message",
             required=True,
         ),
-        Column("published_at", Type.TIMESTAMP, "first publish; where none is on record, as the service states it, if it does"),
+        Column(
+            "published_at",
+            Type.TIMESTAMP,
+            "first publish; without a recorded publish, the publish time that the service states, if any",
+        ),
         Column("confirmed_at", Type.TIMESTAMP, "first confirmation"),
         Column("received_at", Type.TIMESTAMP, "first delivery"),
         Column("acked_at", Type.TIMESTAMP, "first acknowledgement of the record `message_id`"),
         Column(
             "waited_until",
             Type.TIMESTAMP,
-            "when the wait of its confirmed records ended, or the run; null: it was not stored, or waited when the run was cut short",
+            "end of the wait of its confirmed records, or of the run; null: not stored, or waiting when the run was cut short",
         ),
         Column("confirmed_lagged_us", Type.INT64, "lagged_s of the first confirmation in microseconds; null: none"),
         Column("received_lagged_us", Type.INT64, "lagged_s of the first delivery in microseconds; null: none"),
@@ -264,7 +276,7 @@ MESSAGES: Final = Table(
         Column(
             "redeliveries",
             Type.REDELIVERIES,
-            "its deliveries after the first; due_at: the nack, or end of the lease, that preceded; null: there were none",
+            "its deliveries after the first; due_at: the preceding nack or end of the lease; null: none",
         ),
     ),
     sorted_by=("subscription", "key", "intended_at"),
@@ -281,7 +293,7 @@ _COLUMN_OF_FIELD: Final = {
     ("delivered", "publish_time"): "publish_time_ns",
     ("delivered", "data_size"): "message_bytes",
 }
-"""Where a field's own name says too little, or is taken."""
+"""Columns of fields whose own name would be ambiguous."""
 
 EVENT_FIELDS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
@@ -289,14 +301,14 @@ EVENT_FIELDS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         for name, event_type in EVENT_TYPES.items()
     }
 )
-"""For each event the columns that hold its fields, by field, in the order of its constructor."""
+"""Columns of each event by field, in the order of the event's constructor."""
 
 _UNWRITTEN: Final[Mapping[str, object]] = MappingProxyType({"publish_region": "", "lost": False})
-"""Columns that the first files do not have, and what an event has where they are null, if that is not None."""
+"""Columns that the oldest files lack, with the value of the field where they are null, unless that is None."""
 
 
 def values_of(column: str, values: list[Any]) -> list[Any]:
-    """The values of a column of `EVENTS` as events have them, whichever version of the program wrote them."""
+    """Return the values of a column of `EVENTS` as fields of events, for files of any version of the program."""
     unwritten = _UNWRITTEN.get(column)
     return values if unwritten is None else [unwritten if value is None else value for value in values]
 
@@ -305,7 +317,7 @@ def values_of(column: str, values: list[Any]) -> list[Any]:
 
 
 def encode_rules(rules: Mapping[str, Rules]) -> str:
-    """The rules of a run as JSON, by subscription; no bound is null."""
+    """Return the rules of a run as JSON, by subscription; an infinite bound becomes null."""
     return json.dumps({subscription: _row_of(one) for subscription, one in rules.items()}, separators=(",", ":"))
 
 
@@ -315,7 +327,7 @@ def _row_of(rules: Rules) -> dict[str, object]:
 
 
 def decode_rules(text: str) -> dict[str, Rules]:
-    """The opposite of `encode_rules`. Raises ValueError for what it cannot have written."""
+    """Return the rules that `encode_rules` encoded. Raises ValueError for other texts."""
     try:
         return {subscription: _rules_of(row) for subscription, row in json.loads(text).items()}
     except (AttributeError, KeyError, TypeError, ValueError) as wrong:
@@ -328,11 +340,11 @@ def _rules_of(row: Mapping[str, Any]) -> Rules:
 
 
 ABOUT_TIME: Final = frozenset({Kind.STUCK, Kind.LOST_OVERTAKEN, Kind.REDELIVERY_STALL, Kind.UNACKED_STALL})
-"""Findings that say how long the service had to deliver something.
+"""Kinds of findings about missed deadlines of the service.
 
-On these other keys have a say: their outstanding messages may use up a stream's flow control, and may delay a key. So where the events
-of a part of a run's keys lead to one of them, only all events of the run tell whether it is right. Other findings rest on the events of
-their key, and on those of sessions, which every part has.
+They depend on other keys, whose outstanding messages may use up a stream's flow control, and may delay a key. So if the events of some keys
+of a run yield a finding of these kinds, only all events of the run confirm or refute it. Other findings depend on the events of their key
+and of sessions only, and every part includes the latter.
 """
 
 
@@ -342,26 +354,26 @@ _FILE_NAME: Final = re.compile(r"(events|runs|findings|messages)-[A-Za-z0-9.-]+-
 
 
 def history_file_name(table: Table, writer: str, segment: int) -> str:
-    """What a file is called: `writer` is the process, or whatever else wrote it and gives each `segment` out once.
+    """Return the name of a file: `writer` is the process, or another writer that uses each `segment` number once.
 
-    Only files of such names are read, counted and, when they are too old, deleted. A name that begins with a dot or an underscore is
-    for what is still being written.
+    Only files with such names are read, counted and, when they are too old, deleted. Names of unfinished files start with a dot or an
+    underscore.
     """
     return f"{table.name}-{writer}-{segment:08d}.parquet"
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a file, by its name without the folder, is one of a history."""
+    """Return whether a file name, without its folder, is that of a history's file."""
     return _FILE_NAME.fullmatch(name) is not None
 
 
 def folder_of(table: Table, date: str, hour: int) -> str:
-    """The folder under `HISTORY` for a UTC date, `YYYY-MM-DD`; the hour counts only if the table is divided by hour."""
+    """Return the folder under `HISTORY` for a UTC date, `YYYY-MM-DD`; the hour counts only for a table that is divided by hour."""
     return f"{table.name}/date={date}/hour={hour:02d}" if table.hourly else f"{table.name}/date={date}"
 
 
 def check_version(metadata: Mapping[bytes, bytes] | None) -> None:
-    """Raises ValueError, with a text that can follow a file's name, if the file of that metadata cannot be read by this program."""
+    """Raise ValueError if this program cannot read the file of the metadata; the text can follow a file's name."""
     written = (metadata or {}).get(VERSION_KEY.encode(), b"")
     if not written.isdigit():
         raise ValueError(f"not a file of a probe history: its metadata lacks {VERSION_KEY}")

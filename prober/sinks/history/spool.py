@@ -1,18 +1,18 @@
-"""The spool: what is recorded reaches the local disk here first, so that a killed process loses what came after the last flush only.
+"""The spool: local storage of new records, so that a killed process loses only the records after its last flush.
 
 A spool is a folder of numbered segments, each a file to which frames are appended. A frame is
 
     magic (4 bytes) | length of the payload (4) | CRC-32 of the payload (4) | payload
 
 with little-endian numbers. `append` returns when all its frames are on the disk. A crash can leave any prefix of the last append, or
-garbage where the disk had not got to yet: reading stops at the first frame that is not whole. An append that fails is taken back.
+garbage in its place: reading stops at the first incomplete frame. A failed append is rolled back.
 
-Every process has a spool of its own, in a folder that is named after it and locked as long as it lives. What a dead process left is
-found by `abandoned`.
+Every process has its own spool, in a folder that is named after it and locked during its life. `abandoned` returns the segments of dead
+processes.
 
-A `Shipper` takes ended segments to the place of the history as Parquet files, this process's own and those that dead ones left. A segment
-is taken out of the spool only when all its files are where they belong. Until then everything can be done again, so a store that cannot be
-reached costs time and nothing else.
+A `Shipper` writes ended segments, those of its process and of dead processes, to the location of the history as Parquet files. It deletes a
+segment only after all files of the segment are written. Until then every step can be repeated, so an unreachable store causes a delay, and
+no loss before the spool is full.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _log = logging.getLogger(__name__)
 
 
 class SpoolFull(OSError):
-    """The spool has reached its size limit, since what is in it cannot be written to where it belongs."""
+    """The spool has reached its size limit, since its segments cannot be shipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One file of a spool: the process that wrote it and its number, together unique."""
+    """A file of a spool: the process that wrote it and its number, together unique."""
 
     path: Path
     process: str
@@ -60,15 +60,15 @@ class Segment:
 
 
 class Spool:
-    """The spool of this process. Raises OSError when the disk does not take what is given to it; used by one thread.
+    """Spool of this process, for one thread. Raises OSError if the disk does not accept data.
 
-    ended   segments that are complete, oldest first, for another thread to take.
+    ended   complete segments, oldest first, for another thread to take.
     """
 
     def __init__(self, root: Path, process: str, bytes_max: int) -> None:
-        """Below `root` a folder named after the process is made; FileExistsError if the process has one already.
+        """Create a folder below `root` that is named after the process; raise FileExistsError if it exists.
 
-        When all that is below `root` would exceed `bytes_max`, `append` raises `SpoolFull`.
+        `append` raises `SpoolFull` if the files below `root` would exceed `bytes_max`.
         """
         self.ended: deque[Segment] = deque()
         self._root = root
@@ -81,13 +81,13 @@ class Spool:
 
     @property
     def length(self) -> int:
-        """Bytes in the segment that is being written."""
+        """Size of the current segment, in bytes."""
         return self._length
 
     def append(self, frames: Iterable[bytes]) -> None:
-        """Puts frames on the disk, all or none of them; begins a segment if there is none.
+        """Write frames to the disk, all or none of them; start a segment if there is none.
 
-        Blocks until the disk has them. Raises SpoolFull if they would be more than the spool may hold, and OSError if they cannot be
+        Blocks until the frames are on the disk. Raises SpoolFull if they would exceed the size limit, and OSError if they cannot be
         written.
         """
         data = b"".join(_framed(payload) for payload in frames)
@@ -103,7 +103,7 @@ class Spool:
         self._length += len(data)
 
     def end_segment(self) -> None:
-        """Ends the current segment, if there is one; the next append begins another."""
+        """End the current segment, if there is one; the next append starts another."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -111,7 +111,7 @@ class Spool:
             self.ended.append(Segment(self._path(self._number), self._folder.name, self._number))
 
     def close(self) -> None:
-        """Ends the current segment and gives the folder up; removes it if all that was in it has been taken away."""
+        """End the current segment and unlock the folder; remove it if no segment is left."""
         self.end_segment()
         _remove_if_done(self._folder)
         os.close(self._lock)
@@ -136,7 +136,7 @@ class Spool:
         try:
             file.truncate(self._length)
             file.seek(self._length)
-        except OSError:  # then reading stops here, and the next append must not come behind it
+        except OSError:  # reading stops at the torn frame, so the next append needs another segment
             self.end_segment()
 
     def _path(self, number: int) -> Path:
@@ -145,12 +145,12 @@ class Spool:
 
 def _write(file: FileIO, data: bytes) -> None:
     rest = memoryview(data)
-    while rest:  # a disk that is nearly full takes a part
+    while rest:  # a nearly full disk accepts only a part
         rest = rest[file.write(rest) :]
 
 
 def bytes_below(root: Path) -> int:
-    """The size of all files below a folder; what vanishes meanwhile counts nothing."""
+    """Return the size of all files below a folder in bytes; files that vanish meanwhile count as 0."""
     total = 0
     for path in root.rglob("*"):
         with suppress(FileNotFoundError):
@@ -159,7 +159,7 @@ def bytes_below(root: Path) -> int:
 
 
 def read_frames(path: Path) -> tuple[list[bytes], int]:
-    """The payloads of a segment up to the first frame that is not whole, and how many bytes follow there. Raises OSError."""
+    """Return the payloads before the first incomplete frame of a segment, and the number of bytes after them. Raises OSError."""
     data = path.read_bytes()
     frames = list(_frames(data))
     return frames, len(data) - sum(_HEAD.size + len(payload) for payload in frames)
@@ -181,26 +181,26 @@ def _framed(payload: bytes) -> bytes:
 
 
 def segments_in(folder: Path) -> Sequence[Segment]:
-    """The segments of one process, oldest first."""
+    """Return the segments of one process, oldest first."""
     paths = sorted(path for path in folder.glob(f"*{_SUFFIX}") if path.stem.isdigit())
     return [Segment(path, folder.name, int(path.stem)) for path in paths]
 
 
 def set_aside(segment: Segment) -> Path:
-    """Puts a segment away that cannot be made sense of, so that the others go on; returns where it is now. Raises OSError."""
+    """Rename a segment that cannot be read, so that the others can be shipped; return the new path. Raises OSError."""
     aside = segment.path.with_suffix(_UNREADABLE)
     segment.path.rename(aside)
     return aside
 
 
-# --- what others left --------------------------------------------------------------------------------------------------------
+# --- spools of dead processes ------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def abandoned(root: Path) -> Iterator[Sequence[Segment]]:
-    """The segments of ended processes, oldest first; no other process gets them.
+    """Lock the spools of dead processes against other processes and yield their segments, oldest first.
 
-    Folders from which all segments have been taken away are removed afterwards.
+    On exit, unlock them and remove folders without segments.
     """
     claimed = [(folder, lock) for folder in _folders(root) if (lock := _claim(folder)) is not None]
     try:
@@ -218,7 +218,7 @@ def _folders(root: Path) -> Sequence[Path]:
 
 
 def _claim(folder: Path) -> int | None:
-    """Locks a folder; None if its process lives, or it has just been removed."""
+    """Lock a folder and return the descriptor of the lock; None if its process lives, or it has just been removed."""
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR)
     except FileNotFoundError:
@@ -232,7 +232,7 @@ def _claim(folder: Path) -> int | None:
 
 
 def _locked_folder(folder: Path) -> int:
-    """Makes a folder that is locked before another process sees it."""
+    """Create a folder that is locked before another process sees it; return the descriptor of the lock."""
     if folder.exists():
         raise FileExistsError(f"{folder} exists: every process needs a name of its own")
     hidden = folder.with_name(f".{folder.name}")
@@ -259,7 +259,7 @@ def _remove_if_done(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Makes names in a folder survive a crash of the machine."""
+    """Make the names in a folder survive a crash of the machine."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -268,7 +268,10 @@ def _sync_folder(folder: Path) -> None:
 
 
 class Shipper:
-    """Brings segments home. Used by one thread; any may read `error`: why the last attempt failed, in one line; empty if it did not."""
+    """Writes segments to the store. For one thread.
+
+    error   reason for the failure of the latest attempt, in one line; empty if it succeeded. Any thread may read it.
+    """
 
     def __init__(self, location: str, spool_root: Path, policy: HistoryRetention, failed: Callable[[], None]) -> None:
         self.error = ""
@@ -280,9 +283,10 @@ class Shipper:
         self._abandoned_due_t = self._retention_due_t = float("-inf")
 
     def ship(self, spool: Spool | None, now_t: float, wall_s: float) -> bool:
-        """Ships what there is. False if the store, or the disk, did not let it: then what is left waits for the next call.
+        """Ship all ended segments; at intervals also those of dead processes, and enforce retention.
 
-        `now_t` is the monotonic clock, `wall_s` seconds since 1970.
+        Return False if the store, or the disk, failed: the remaining segments wait for the next call. `now_t` is the monotonic clock,
+        `wall_s` seconds since 1970.
         """
         try:
             self._ship(spool, now_t, wall_s)
@@ -311,7 +315,7 @@ class Shipper:
             self._retention_due_t = now_t + RETENTION_EVERY_S
 
     def _bring(self, segment: Segment, store: HistoryStore) -> None:
-        """Writes the files of a segment and takes it out of the spool."""
+        """Write the files of a segment and delete it from the spool."""
         try:
             frames, torn = read_frames(segment.path)
         except FileNotFoundError:
@@ -325,7 +329,7 @@ class Shipper:
                 store.write(file.path, file.content)
         except OSError:
             raise
-        except Exception:  # a mistake of ours, or of the disk; the segments behind it must not wait for ever
+        except Exception:  # internal error or damage: do not block later segments
             self._failed()
             _log.exception("internal error: segment %s cannot be read; it is kept as %s", segment.path, set_aside(segment))
             return

@@ -1,12 +1,12 @@
 """Location and retention of a history.
 
-The location is a local folder, or one in an object store (gs://, s3://, hdfs://), by pyarrow's file systems.
+The location is a local folder, or one in an object store or HDFS (gs://, s3://, hdfs://), by pyarrow's file systems.
 
-A file appears under its name complete, or never: on a file system it is written under a temporary name, brought to the disk and renamed;
-object stores do the same by themselves at the end of an upload. Writing again replaces. Everything raises OSError when the place cannot be
-reached or does not take what is given to it.
+A file is never visible before it is complete. On a file system it is written under a temporary name, synced to a local disk and renamed;
+object stores show an object only at the end of its upload. Writing a file again replaces it. All operations raise OSError if the location
+is unreachable or does not accept data.
 
-A history is kept until it is too old, or too big. Whole folders go, the oldest first.
+A history is kept within a maximum age and size. Whole folders are deleted, the oldest first.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ from prober.errors import ProberError
 from prober.sinks.history.schema import TABLES, is_file_name
 
 SPOOL_FOLDER: Final = "_spool"
-"""The folder of a local history for what is not Parquet yet; readers of Parquet do not look there."""
+"""Folder of a local history for records that are not Parquet yet; readers of Parquet skip it."""
 _ATOMIC: Final = {"gs", "s3"}
 _OPTIONS: Final = {"gs": "retry_limit_seconds=30", "s3": "allow_delayed_open=true"}
-"""Unless the location says so: Google's client gives up after less than its quarter of an hour, Amazon's sends a file in one request."""
+"""Default options of a location: Google's client retries for 30 seconds, not 15 minutes; Amazon's sends a file in one request."""
 
 
 class HistoryError(ProberError):
-    """A history cannot be used; the text says which, why and what to do."""
+    """A history cannot be used; the text states which, why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A file of the history by its path below `HISTORY`, and its size in bytes."""
+    """A file of the history: its path below `HISTORY`, and its size in bytes."""
 
     path: str
     size: int
 
     @property
     def folder(self) -> str:
-        """Its folder below `HISTORY`."""
+        """Folder of the file below `HISTORY`."""
         return self.path.rpartition("/")[0]
 
 
 class HistoryStore:
-    """The place of one history. `root` is its local folder, None if it is elsewhere."""
+    """Files of one history. `root` is its local folder, None if the location is not local."""
 
     def __init__(self, location: str) -> None:
-        """Raises `HistoryError` if nothing can be at that location. Nothing is read or made yet."""
+        """Select the file system, without reading or creating any file. Raises `HistoryError` for an unusable location."""
         self.location = location
         scheme = urlsplit(location).scheme
         if scheme in ("", "file"):
@@ -68,7 +68,7 @@ class HistoryStore:
         self.files: fs.FileSystem = fs.SubTreeFileSystem(path, system)
 
     def write(self, path: str, content: pa.Buffer) -> None:
-        """Puts a file there, durably; when this returns, the file is there whatever happens."""
+        """Write a file durably: after the return it survives a crash."""
         folder, slash, name = path.rpartition("/")
         written = path if self._atomic else f"{folder}{slash}.{name}.tmp"
         if folder and not self._atomic:
@@ -81,26 +81,26 @@ class HistoryStore:
             self._sync(folder)
 
     def is_used(self) -> bool:
-        """Whether a prober has written anything here."""
+        """Return whether a prober has written to the location."""
         folders = [*TABLES, SPOOL_FOLDER]
         return any(found.type == fs.FileType.Directory for found in self.files.get_file_info(folders))
 
     def contents(self, folder: str = "") -> Iterator[Stored]:
-        """The history's files below a folder, of any depth; anything else that may be there is left out."""
+        """Yield the history's files below a folder, at any depth, without foreign files."""
         for base in [folder] if folder else list(TABLES):
             for found in self.files.get_file_info(fs.FileSelector(base, allow_not_found=True, recursive=True)):
                 if found.type == fs.FileType.File and is_file_name(found.base_name):
                     yield Stored(found.path, found.size)
 
     def folders(self, folder: str) -> list[str]:
-        """The folders right below a folder."""
+        """Return the folders directly below a folder."""
         found = self.files.get_file_info(fs.FileSelector(folder, allow_not_found=True))
         return sorted(one.path for one in found if one.type == fs.FileType.Directory)
 
     def delete(self, path: str) -> None:
-        """Removes a file, and the folders that are empty then.
+        """Delete a file, and its local folders that are then empty.
 
-        A missing file is no error: another process was faster.
+        A missing file is no error: another process has deleted it.
         """
         with suppress(FileNotFoundError):
             self.files.delete_file(path)
@@ -139,7 +139,7 @@ _FOLDER: Final = re.compile(r"\w+/date=(\d{4}-\d\d-\d\d)(?:/hour=(\d\d))?")
 
 
 def end_of(folder: str) -> datetime | None:
-    """When the hour, or day, of a folder is over; None for a folder that is not one of a history."""
+    """Return the end of the hour, or day, of a folder; None for a folder that is not part of a history."""
     found = _FOLDER.fullmatch(folder)
     if found is None:
         return None
@@ -152,17 +152,18 @@ def end_of(folder: str) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRetention:
-    """How long a history is kept, and how many bytes it may have."""
+    """Maximum age of a history, and its maximum size in bytes."""
 
     retention: timedelta
     size_max: int
 
 
 def enforce(policy: HistoryRetention, store: HistoryStore, now: datetime) -> list[Stored]:
-    """Deletes the history's files in folders that ended longer ago than the retention, and then in the oldest that are left, until all
-    files together have at most `size_max` bytes. Returns what was deleted. Raises OSError if the store does not let it.
+    """Delete files of a history that is too old or too large; return the deleted files. Raises OSError if the store fails.
 
-    The folder of the current hour, or day, stays, however large. Only files that are a history's by name are counted or deleted.
+    First go the files in folders that ended longer ago than the retention, then those in the oldest remaining folders, until all files
+    together have at most `size_max` bytes. The folder of the current hour, or day, stays, however large. Only files with names of a history
+    are counted or deleted.
     """
     folders: dict[tuple[datetime, str], list[Stored]] = {}
     for file in store.contents():

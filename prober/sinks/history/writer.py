@@ -1,6 +1,6 @@
 """The writer of the history.
 
-Records of runs go to a local spool within half a second, and from there as Parquet to the store.
+Records of runs reach a local spool within half a second, and then the store, as Parquet files.
 
     writer = HistoryWriter(settings, dropped=..., failed=...)
     writer.start()
@@ -9,13 +9,13 @@ Records of runs go to a local spool within half a second, and from there as Parq
     log.ended(result)
     writer.close()
 
-Two threads work behind it. One flushes: twice a second it encodes what was recorded, appends it to the spool and waits for the disk. The
-other ships ended segments of the spool (`spool`), so that a store that hangs does not block flushing. Nothing that happens to either is
-felt on the event loop: what cannot be kept is counted and shown by `state`, and when the disk or the store are back, they go on by
-themselves.
+The writer has two threads. The flushing thread encodes new records twice a second, appends them to the spool and waits for the disk. The
+shipping thread ships ended segments of the spool (`spool`), so that an unresponsive store does not block flushing. Failures of either
+thread do not affect the event loop: dropped records are counted and reported by `state`, and both threads continue when the disk or the
+store recovers.
 
-A killed process loses what it recorded in its last second. The rest is in its spool, and the next process that is started with the same
-settings on the same machine ships it, once.
+A killed process loses the records of its last second. The others are in its spool; the next process with the same settings on the same
+machine ships them, once.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ SHIP_EVERY_S: Final = 1.0
 RETRY_AFTER_S: Final = 5.0
 SEGMENT_BYTES_MAX: Final = 16 * 2**20
 SEGMENT_AGE_MAX_S: Final = 300.0
-"""A segment of the spool ends when it is so large or so old. It makes one Parquet file, or one per hour that it touches."""
+"""A segment of the spool ends at this size or age. It makes one Parquet file per table and hour, or date, of its rows."""
 SPOOL_BYTES_MAX: Final = 2**30
-"""What waits for the store at most; about ten million events."""
+"""Maximum size of records that wait for the store; about ten million events."""
 MESSAGES_MAX: Final = 200_000
-"""Messages and redeliveries in memory at most, of all runs that go on; the largest run gives up writing its own when there are more."""
+"""Maximum number of messages and redeliveries of current runs in memory; beyond it the largest run discards its messages."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryWriterState:
-    """How the writing goes.
+    """State of the writer.
 
-    dropped                   events and findings given up.
-    spool_error, store_error  why the latest attempt to write there failed; empty if it did not.
+    dropped                   number of dropped events and findings.
+    spool_error, store_error  reason for the failure of the latest write to the spool or store; empty if it succeeded.
     """
 
     dropped: int
@@ -70,7 +70,7 @@ class HistoryWriterState:
 
 
 class HistoryWriter:
-    """Records runs; see the head of this file. `begin`, and the logs that it gives out, are for the event loop alone."""
+    """Recorder of runs; see the docstring of the module. `begin`, and the logs that it returns, are for the event loop only."""
 
     def __init__(
         self,
@@ -82,10 +82,11 @@ class HistoryWriter:
         clock: Callable[[], float] = monotonic_s,
         wall_clock: Callable[[], float] = wall_s,
     ) -> None:
-        """Touches neither disk nor store yet. Raises `HistoryError` if the settings name no location.
+        """Prepare the writer, without access to disk or store. Raises `HistoryError` if the settings name no location.
 
-        dropped, failed  called with the number of dropped records, and after a failed attempt to write; in any thread.
-        process          names this incarnation and must never have been used before; by default a new name is made.
+        dropped   called with the number of dropped records, in any thread.
+        failed    called after a failed write, in any thread.
+        process   name of this incarnation, never used before; by default a new name.
         """
         if settings.location is None:
             raise HistoryError("the history has no location: set history.location")
@@ -109,26 +110,26 @@ class HistoryWriter:
     # --- the event loop ------------------------------------------------------------------------------------------------------
 
     def begin(self, run: RunContext) -> RunLog:
-        """A run begins. Whatever becomes of it, `ended` or `release` must be called on what is returned."""
+        """Return the log of a run that starts. The caller must call `ended` or `release` on the log in any case."""
         log = RunLog(run, self.origin, self._meter, self._clock)
         self._logs.append(log)
         return log
 
     def state(self) -> HistoryWriterState:
-        """How the writing goes; from memory."""
+        """Return the state of the writer, from memory."""
         return HistoryWriterState(self._meter.dropped_count, self._spool_error, self._shipper.error)
 
     # --- threads -------------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Starts the threads; they end with `close`, or with the process."""
+        """Start the threads; they end with `close`, or with the process."""
         for name, work in (("history-flush", self._keep_flushing), ("history-ship", self._keep_shipping)):
             thread = threading.Thread(target=work, name=name, daemon=True)
             thread.start()
             self._threads.append(thread)
 
     def close(self, timeout_s: float = 10.0) -> HistoryWriterState:
-        """Writes what there is and ends. What takes longer than `timeout_s` stays in the spool for the next process."""
+        """Write all records and end the threads; return the state. After `timeout_s` the rest stays in the spool for the next process."""
         deadline_t = self._clock() + timeout_s
         self._stopping.set()
         self._wake.set()
@@ -156,17 +157,17 @@ class HistoryWriter:
     def _guarded(self, work: Callable[[], bool]) -> bool:
         try:
             return work()
-        except Exception:  # a mistake of ours must not end the thread
+        except Exception:  # an internal error must not end the thread
             self._failed()
             _log.exception("internal error in the history's writer")
             return False
 
-    # --- what the threads do -------------------------------------------------------------------------------------------------
+    # --- work of the threads -------------------------------------------------------------------------------------------------
 
     def flush(self) -> bool:
-        """Puts on the disk what was recorded; False if the disk does not take it. Then it is tried again by the next call."""
+        """Write new records to the disk. Return False if the disk does not accept them; the next call repeats the write."""
         try:
-            self._append()  # what the disk refused before
+            self._append()  # frames of a failed flush
             self._take()
             self._append()
         except OSError as error:
@@ -181,19 +182,19 @@ class HistoryWriter:
         return True
 
     def end_segment(self) -> bool:
-        """Lets what is in the spool be shipped."""
+        """End the current segment, so that it can be shipped."""
         if self._spool is not None:
             self._spool.end_segment()
         return True
 
     def ship(self) -> bool:
-        """Brings ended segments to the store, and sees to retention; False if the store does not let it."""
+        """Ship ended segments to the store and enforce retention. Return False if the store fails."""
         self._wake.clear()
         return self._shipper.ship(self._spool, self._clock(), self._wall_clock())
 
     def _take(self) -> None:
         for log in list(self._logs):
-            done = log.done  # before taking: what is recorded from now on is for the next time
+            done = log.done  # before `take`: later records are left for the next flush
             taken = log.take()
             self._frames += taken.frames
             self._frames_items += taken.items
@@ -218,15 +219,15 @@ class HistoryWriter:
 
 
 def new_process(wall_time_s: float) -> str:
-    """A name that no other process has: when it began, and random digits."""
+    """Return a unique name for a process: its start time, and random digits."""
     return f"{datetime.fromtimestamp(wall_time_s, UTC):%Y%m%dt%H%M%Sz}-{token_hex(4)}"
 
 
 def spool_root(settings: HistorySettings) -> Path:
-    """The local folder that all processes with this history and this spool share.
+    """Return the local folder that all processes with this history and this spool share.
 
-    By default `_spool` in the history's own folder, where Parquet readers do not look; for a history that is not local, a folder in the
-    system's temporary one.
+    By default `_spool` in the folder of a local history, which readers of Parquet skip; for other histories, a folder in the system's
+    temporary folder.
     """
     location = settings.location or ""
     named_after = hashlib.sha256(location.encode()).hexdigest()[:12]
@@ -242,13 +243,13 @@ def spool_root(settings: HistorySettings) -> Path:
 
 
 class HistorySink:
-    """Records every run in the history."""
+    """Sink that records every run in the history."""
 
     def __init__(self, writer: HistoryWriter) -> None:
         self._writer = writer
 
     def begin(self, run: RunBegun) -> HistoryRun:
-        """A run begins."""
+        """Start the record of a run and return its listener."""
         instance = run.probe_instance
         context = RunContext(
             run_id=run.run_id,
@@ -266,16 +267,16 @@ class HistorySink:
 
 
 class HistoryRun:
-    """Listens to one run. What does not count must not count wherever the record of it is counted later."""
+    """Listener that records one run, with the checks that count (`RunEnded.checks`), so that later evaluations count the same."""
 
     def __init__(self, log: RunLog) -> None:
         self._log = log
 
     def event(self, seen: Observation) -> None:
-        """The next event of the run."""
+        """Record the next event of the run."""
         self._log.record(seen.event, seen.findings, seen.latency.lagged_s if seen.latency is not None else 0.0)
 
     def ended(self, end: RunEnded) -> None:
-        """The run is over."""
+        """Record the end of the run."""
         result = replace(end.result, checks=end.checks)
         self._log.ended(result, end.findings, end.recorded.verified, stopped=end.cut_short)
