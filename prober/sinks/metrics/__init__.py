@@ -1,4 +1,4 @@
-"""The metrics: `Metrics` is where to begin, `families` declares them, the other names are what its methods take and return."""
+"""Metrics of the prober: `Metrics` is the entry point, `families` declares them, the other names are types of its methods."""
 
 from prober.sinks.metrics.health import DrillMetrics, ProberHealth
 from prober.sinks.metrics.label_values import CheckResult, Component, Job, Outstanding, SkipReason

@@ -20,14 +20,14 @@ class ComparedTargets(NamedTuple):
 
 
 class ComparisonMetrics:
-    """The metrics of comparisons. May be used in any thread."""
+    """Metrics of comparisons. Safe in any thread."""
 
     def __init__(self, store: MetricStore) -> None:
         self._store: Final = store
         self._known: dict[ComparedTargets, Series] = {}
 
     def follow(self, compared: Iterable[ComparedTargets]) -> None:
-        """These are compared from now on. Of what is new nothing is known yet; the series of others end."""
+        """Replace the compared targets. New comparisons are unknown; the series of others end."""
         now = frozenset(compared)
         for gone in self._known.keys() - now:
             self._known.pop(gone).forget()
@@ -36,9 +36,9 @@ class ComparisonMetrics:
             self.unknown(new)
 
     def report(self, targets: ComparedTargets, standing: Standing, aspects: Iterable[ComparedAspect]) -> None:
-        """How the candidate stands, and in each aspect. Of aspects that are missing nothing is known."""
+        """Report the standing of the candidate, and each aspect. Missing aspects are unknown."""
         series = self._known.get(targets)
-        if series is None:  # it was compared no more when this was found
+        if series is None:  # the comparison has ended meanwhile
             return
         series.choose(families.COMPARISON_STANDING, standing.replace(" ", "_"))
         found = {one.aspect: one for one in aspects}
@@ -49,7 +49,7 @@ class ComparisonMetrics:
                 self._store.gauge(family, *targets, aspect.name, bound).set(value)
 
     def unknown(self, targets: ComparedTargets) -> None:
-        """Nothing is known, since the runs cannot be read."""
+        """Report all values as unknown, since the runs cannot be read."""
         self.report(targets, Standing.UNKNOWN, ())
 
 

@@ -1,9 +1,10 @@
-"""The metric families, each declared once. Alerts and dashboards of others are built on them.
+"""The metric families, each declared once. Alerts and dashboards of users depend on them.
 
-To add a metric, declare it here and call `Series.count`, `set` or `took` where it is measured; `make generate` writes docs/metrics.md.
+To add a metric, declare it here and call `Series.count`, `set` or `took` at the place of the measurement; `make generate` writes
+docs/metrics.md.
 
-Names follow prometheus.io/docs/practices/naming. Every series about a service carries target, environment and region. No label holds an
-ordering key, a message id, a run id or an error's text, so that the number of series does not depend on what is probed.
+Names follow prometheus.io/docs/practices/naming. Every series about a service has the labels target, environment and region. No label
+contains an ordering key, a message id, a run id or the text of an error, so the number of series does not depend on the traffic.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ UNDELIVERED: Final = gauge(
 STALLED_KEYS: Final = gauge("stalled_keys", SUBSCRIPTION, "Ordering keys with waiting messages and no progress.", scraped=True)
 PUBLISHES: Final = counter("publishes", TOPIC, "Publishes, by outcome.", {"outcome": label_values.PublishOutcome})
 PUBLISHES_UNSENT: Final = counter(
-    "publishes_unsent", TOPIC, "Publishes that the schedule wanted and that could not be sent because the target was unreachable."
+    "publishes_unsent", TOPIC, "Scheduled publishes that could not be sent because the target was unreachable."
 )
 UNREACHABLE_RUNS: Final = gauge(
     "unreachable_runs",
     SUBSCRIPTION,
-    "Runs in a row, up to the last one, that could not reach the target; 0 from the first publish on that is confirmed.",
+    "Latest consecutive runs that could not reach the target; 0 after a confirmed publish.",
 )
 DELIVERIES: Final = counter(
     "deliveries",
@@ -172,7 +173,7 @@ CREATION_TO_RECEIPT_LATENCY: Final = _by_one_probe(
 )
 HEAD_OF_LINE_DELAY: Final = _by_one_probe(
     "head_of_line_delay_seconds",
-    help="How much longer messages took while another key or subscription was held unacknowledged than before and after.",
+    help="Additional latency of messages while another key or subscription was held unacknowledged, against before and after.",
     indicator=Indicator.HEAD_OF_LINE_DELAY,
 )
 PROBE_RUNS: Final = counter("probe_runs", PROBE_INSTANCE, "Finished runs of a probe.", {"verdict": VERDICTS})
@@ -201,11 +202,11 @@ JOB_LAST_SUCCESS: Final = gauge(
 HOT_KEYS: Final = gauge(
     "hot_keys",
     TARGET,
-    "Hot keys in the newest nightly report, by why they are hot. Absent without a report.",
+    "Hot keys in the newest nightly report, by reason. Absent without a report.",
     {"class": HotKeyClass},
     start=None,
 )
-# Of streams that others publish. Absent while none is observed.
+# Observed streams of other publishers. Absent while no stream is observed.
 TOP_KEY_BYTES: Final = gauge(
     "top_key_bytes_per_second",
     TOP_KEY,
@@ -227,8 +228,8 @@ TOP_KEY_AGE: Final = gauge(
 REVERIFIED_FINDINGS: Final = gauge(
     "reverified_findings",
     TARGET,
-    "Violations in the newest nightly report that were found only when runs were verified again, or of which nobody knows whether they "
-    "were found before. NaN if the report cannot tell; absent without one.",
+    "Violations in the newest nightly report that only the repeated verification of runs found, or whose earlier detection is unknown. NaN "
+    "if the number is unknown; absent without a report.",
     {"kind": CAN_FAIL},
     start=None,
 )
@@ -244,7 +245,7 @@ OWN_DISCOVERED: Final = gauge(
     start=None,
 )
 
-# Of the user's own subscriptions, as Cloud Monitoring last showed them: minutes ago, and NaN while unknown.
+# The user's own subscriptions, from Cloud Monitoring: minutes old, and NaN while unknown.
 OWN_OLDEST_UNACKED_AGE: Final = _own(
     "own_oldest_unacked_message_age_seconds",
     help="Age of the oldest unacknowledged message of a subscription of yours, by its newest point in Cloud Monitoring.",
@@ -265,8 +266,7 @@ OWN_EXPIRED: Final = _own(
 )
 OWN_POINT_AT: Final = _own(
     "own_point_timestamp_seconds",
-    help="Of when the newest point of the oldest unacknowledged message age in Cloud Monitoring is, seconds since 1970; NaN if there "
-    "is none.",
+    help="Time of the newest point of the oldest unacknowledged message age in Cloud Monitoring, seconds since 1970; NaN if there is none.",
 )
 OWN_LATE: Final = gauge(
     "own_late",
@@ -281,7 +281,7 @@ OWN_READ_FAILURES: Final = counter(
     {"reason": ReadFailure},
 )
 
-# Of fire drills, which inject faults on purpose: apart from everything about services, so that no drill spends a budget.
+# Fire drills, which inject faults: separate from metrics of services, so that no drill spends an error budget.
 DRILL_STEP: Final = gauge(
     "drill_step_seconds",
     (*DRILL, "step"),
@@ -299,7 +299,7 @@ DRILL_FINDINGS: Final = counter(
     "drill_findings", DRILL, "Findings of the checker in drills, by kind and status.", {"kind": Kind, "status": Status}
 )
 
-# About the prober itself. Nothing here says anything about a service.
+# The prober itself. No metric here measures a service.
 INTERNAL_ERRORS: Final = counter(
     "internal_errors", (), "Unexpected exceptions in the prober, by component.", {"component": label_values.Component}
 )
@@ -312,19 +312,19 @@ EVENTS_DROPPED: Final = counter(
 LEFTOVERS: Final = gauge(
     "leftover_resources",
     ("project",),
-    "Topics and subscriptions of probers that are long gone and could not be deleted; NaN while nobody knows.",
+    "Topics and subscriptions of dead probers that could not be deleted; NaN while unknown.",
 )
 PUSH_REQUESTS: Final = counter(
     "push_requests",
     (),
-    "Requests to the endpoint that Pub/Sub pushes to, by what became of them: taken, left over from an earlier run, or refused and why.",
+    "Requests to the endpoint that Pub/Sub pushes to, by outcome: taken, left over from an earlier run, or the reason of a refusal.",
     {"outcome": PushOutcome},
 )
 HISTORY_FAILURES: Final = counter("history_failures", (), "Failed attempts to write the history.")
 STATUS_STORE_UP: Final = gauge("status_store_up", (), "1 if the last request to the status store succeeded, else 0.")
 STATUS_FAILURES: Final = counter("status_failures", (), "Failed attempts to write the status store.")
 EXPORT_FAILURES: Final = counter("otlp_export_failures", (), "Failed OpenTelemetry exports.", {"signal": label_values.Signal})
-LOOP_LAG: Final = histogram("loop_lag_seconds", (), "How much too late the event loop woke up.", bounds=(0.001, *_SHORT))
+LOOP_LAG: Final = histogram("loop_lag_seconds", (), "Delay of the event loop's wake-ups.", bounds=(0.001, *_SHORT))
 NEGATIVE_DURATIONS: Final = counter(
     "negative_durations",
     TARGET,
@@ -334,7 +334,7 @@ NEGATIVE_DURATIONS: Final = counter(
 TARGET_ERRORS: Final = counter(
     "target_errors",
     TARGET,
-    "Calls to a target that ended with an error, by what they are for and by gRPC status code.",
+    "Calls to a target that ended with an error, by operation and gRPC status code.",
     {"operation": Operation, "code": ErrorCode},
 )
 UNDECIDED_DURATIONS: Final = counter(
@@ -352,7 +352,7 @@ FOLDED_NAMES: Final = counter(
 KEYS_FORGOTTEN: Final = counter(
     "keys_forgotten",
     SUBSCRIPTION,
-    "Ordering keys of an observed stream that runs forgot because they remember at most `keys_max`: less is proven of what came after.",
+    "Ordering keys of an observed stream that runs forgot because of the limit `keys_max`: later messages of these keys prove less.",
     counters={"keys_forgotten": ()},
 )
 INCIDENTS_ACKNOWLEDGED: Final = gauge(
@@ -363,16 +363,16 @@ INCIDENTS_ACKNOWLEDGED: Final = gauge(
     start=nan,
 )
 COMPARISON_STANDING: Final = gauge(
-    "comparison_standing", COMPARED, "1 for how the candidate stands beside the baseline, else 0.", {"standing": STANDINGS}
+    "comparison_standing", COMPARED, "1 for the candidate's standing against the baseline, else 0.", {"standing": STANDINGS}
 )
 _difference: Final = partial(gauge, scope=(*COMPARED, "aspect"), values={"bound": label_values.Bound}, start=None)
 COMPARISON_RATIO: Final = _difference(
     "comparison_difference_ratio",
-    help="By how much larger the bad share of the candidate is: estimate, ends of its interval, margin. NaN if nobody knows.",
+    help="Excess of the candidate's bad share over the baseline's: estimate, ends of its interval, margin. NaN if unknown.",
 )
 COMPARISON_SECONDS: Final = _difference(
     "comparison_difference_seconds",
-    help="By how much longer something takes at the candidate: estimate, ends of its interval, margin. NaN if nobody knows.",
+    help="Excess of the candidate's durations over the baseline's: estimate, ends of its interval, margin. NaN if unknown.",
 )
 CONFIG_RELOADED: Final = gauge(
     "config_last_reload_successful", (), "1 if the configuration file is in force as last seen, 0 if it was refused."
@@ -385,15 +385,15 @@ CLOCK: Final = gauge("clock_timestamp_seconds", (), "The prober's clock at the s
 BUILD: Final = info("build", (), "The version that is running.")
 
 FIGURES: Final = MappingProxyType({figure: gauge(figure.value, SUBSCRIPTION, figure.help, start=None) for figure in Figure})
-"""The figures of the last run on a subscription; absent where it has none."""
+"""Measurements of the last run on a subscription; absent if the run did not measure them."""
 
 FAMILIES: Final = (*(value for value in dict(globals()).values() if isinstance(value, Family)), *FIGURES.values())
 
 CHECKS: Final = MappingProxyType({one.indicator: one for one in FAMILIES if one.indicator and "result" in one.values})
-"""Where the things that a run verifies are counted, by indicator."""
+"""Counters of the checks in runs, by indicator."""
 LATENCIES: Final = MappingProxyType({one.indicator: one for one in FAMILIES if one.indicator and one.kind is MetricType.HISTOGRAM})
-"""Where what takes time is counted, by indicator."""
+"""Histograms of durations, by indicator."""
 NEVER_DONE: Final = MappingProxyType(
     {one.indicator: one for one in FAMILIES if one.indicator in LATENCIES and one.kind is MetricType.COUNTER}
 )
-"""Where what never came to an end is counted, which is in no bucket, by indicator."""
+"""Counters of operations that never finished and are in no histogram, by indicator."""

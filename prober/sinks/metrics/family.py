@@ -1,4 +1,4 @@
-"""The declaration of a metric family: everything that is known of it, in one place."""
+"""The declaration of a metric family: name, labels, help, type and initial values, in one place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PREFIX: Final = "pubsub_prober"
 
 
 class MetricType(StrEnum):
-    """The metric types of Prometheus that are in use."""
+    """Metric types of Prometheus that the prober uses."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -24,18 +24,18 @@ class MetricType(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Family:
-    """One family.
+    """A metric family.
 
     kind       fixed by `counter`, `gauge`, `histogram` and `info`, which declare families.
-    name       without the prefix, and without the `_total` or `_info` that its kind adds.
-    scope      the labels that name what it is about: a target, a subscription, a probe instance; none for the prober itself.
+    name       without the prefix, and without the suffix `_total` or `_info` of its kind.
+    scope      labels that name its subject: a target, a subscription, a probe instance; none for the prober itself.
     help       one sentence.
-    values     its other labels, and every value that each may have.
-    start      the value of its series as soon as what it is about is there. None: each is absent until it is measured.
-    indicator  what it is read for: a histogram has the durations of an indicator, a counter its checks or what never ended.
-    counters   the counters of a run that it adds up, each with the values of the other labels.
-    bounds     the upper bounds of a histogram's buckets, to which the thresholds of the objectives are added.
-    scraped    whether it is computed for each scrape (`snapshots`).
+    values     other labels, each with all its possible values.
+    start      initial value of all series of a subject. None: each series is absent until its first measurement.
+    indicator  the indicator that the family measures: a histogram its durations, a counter its checks or unfinished operations.
+    counters   names of a run's counters that it adds up, each with the values of the other labels.
+    bounds     upper bounds of a histogram's buckets; thresholds of objectives are added.
+    scraped    computed for each scrape (`snapshots`).
     """
 
     kind: MetricType
@@ -56,7 +56,7 @@ class Family:
 
     @property
     def full_name(self) -> str:
-        """The name as it is scraped; of a histogram without `_bucket`, `_sum` and `_count`."""
+        """Name in a scrape; for a histogram without `_bucket`, `_sum` and `_count`."""
         suffix = {MetricType.COUNTER: "_total", MetricType.INFO: "_info"}.get(self.kind, "")
         return f"{PREFIX}_{self.name}{suffix}"
 

@@ -1,4 +1,4 @@
-"""The values that the labels of metrics may have: closed sets, so that every combination exists from the start."""
+"""Values of metric labels: closed sets, so that every combination exists from the start."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class PublishOutcome(StrEnum):
-    """What became of a publish."""
+    """Outcome of a publish."""
 
     CONFIRMED = "confirmed"
     REJECTED = "rejected"
@@ -14,7 +14,7 @@ class PublishOutcome(StrEnum):
 
 
 class CheckResult(StrEnum):
-    """How a check ended."""
+    """Result of a check."""
 
     GOOD = "good"
     BAD = "bad"
@@ -59,7 +59,7 @@ class GuaranteeObservation(StrEnum):
 
 
 class SkipReason(StrEnum):
-    """Why a scheduled run did not start."""
+    """Reason why a scheduled run did not start."""
 
     MISFIRE = "misfire"
     OVERLAP = "overlap"
@@ -67,7 +67,7 @@ class SkipReason(StrEnum):
 
 
 class Component(StrEnum):
-    """The parts of the prober that can fail or give up something."""
+    """Components of the prober that can fail or drop data."""
 
     API = "api"
     HISTORY = "history"
@@ -89,7 +89,7 @@ class Job(StrEnum):
 
 
 class Bound(StrEnum):
-    """What is known of a difference: its estimate, the ends of its interval, and the margin that is allowed."""
+    """Parts of a measured difference: its estimate, the ends of its interval, and the permitted margin."""
 
     ESTIMATE = "estimate"
     LOW = "low"
@@ -98,7 +98,7 @@ class Bound(StrEnum):
 
 
 class DiscoveryState(StrEnum):
-    """Whether an own subscription that was found is read."""
+    """Whether a discovered own subscription is read."""
 
     WATCHED = "watched"
     LEFT_OUT = "left_out"

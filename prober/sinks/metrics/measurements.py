@@ -1,6 +1,6 @@
 """The measurements of a run for the metrics and the counters of the objectives.
 
-Publishes, deliveries and findings are counted as they happen, and the checks when the run is over.
+Publishes, deliveries and findings are counted immediately, checks at the end of the run.
 
 `prober.slo.indicators` defines good, bad and undecided.
 """
@@ -31,12 +31,12 @@ from prober.slo.indicators import UNPUBLISHED, UNRECORDED, Indicator
 EXEMPLAR_STEP: Final = 1.2
 
 _OURS: Final = (families.KEYS_FORGOTTEN, families.LIBRARY_ANOMALIES)
-"""Behaviour of the prober and of its client library, counted of every run: maintenance of the service excuses none of it."""
+"""Behaviour of the prober and its client library, counted in every run, also under maintenance of the service."""
 _SERVICE: Final = tuple(family for family in families.FAMILIES if family.counters and family not in _OURS)
 
 
 class MetricsSink:
-    """Tells the metrics of the runs of one probe instance."""
+    """Sink that reports the runs of one probe instance to the metrics."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class MetricsSink:
         probe: str,
         vantage: str,
     ) -> None:
-        """`names`: what its subscriptions are called in metrics; the first is also its topic's name. `probe`: what runs there."""
+        """Start the series. `names`: metric names of the subscriptions, the first also of the topic. `probe`: name of the probe."""
         self._target, self._health, self._counters = target, health, counters
         self._topic, self._subscriptions = target.topic(names[0]), tuple(map(target.subscription, names))
         for indicator in UNRECORDED:
@@ -57,7 +57,7 @@ class MetricsSink:
             self._subscriptions[0].start(families.LIBRARY_ANOMALIES)
 
     def begin(self, run: RunBegun) -> Measurements:
-        """A run begins."""
+        """Return the listener of a run that starts."""
         exemplar = exemplar_of(run.run_id)
         subscriptions = dict(zip(run.rules, self._subscriptions, strict=True))
         return Measurements(
@@ -66,7 +66,7 @@ class MetricsSink:
 
 
 class Measurements:
-    """Listens to one run."""
+    """Listener that measures one run."""
 
     def __init__(
         self,
@@ -79,11 +79,10 @@ class Measurements:
         *,
         health: ProberHealth | None = None,
     ) -> None:
-        """`subscriptions`: those of the run, by full name.
+        """Prepare the measurements. `subscriptions`: those of the run, by full name.
 
-        Counts for the run as a whole are counted at the first one.
-
-        `probe_instance`: where it runs. What the experiment of its probe disturbs itself (`Experiment.disturbs`) is not measured.
+        Counts of the run as a whole are attributed to the first subscription. `instance`: its probe instance. Indicators that the probe's
+        own experiment disturbs (`Experiment.disturbs`) are not measured.
         """
         self._disturbed = frozenset(indicator for indicator, probes in DISTURBED.items() if instance.probe in probes)
         self._target, self._topic, self._counters = target, topic, counters
@@ -98,14 +97,14 @@ class Measurements:
         }
 
     def event(self, seen: Observation) -> None:
-        """Takes in one event and what the checker says to it."""
+        """Count an event and its findings."""
         handler = self._handlers.get(type(seen.event))
         if handler is not None:
             handler(seen)
         self._found(seen.findings)
 
     def ended(self, end: RunEnded) -> None:
-        """The run is over: tells the findings that only its end decided, the checks and the moves."""
+        """Count the findings that only the end decided, the checks, the run's counters and the other measurements."""
         result = end.result
         if end.counts:
             self._found(end.findings)
@@ -146,10 +145,10 @@ class Measurements:
     def _count_up(self, added: Iterable[Family], counters: Mapping[str, int]) -> None:
         for family in added:
             if family is families.LIBRARY_ANOMALIES and self._instance.vantage != Vantage.LIBRARY:
-                continue  # without a library the same behaviour is none
+                continue  # without a library the behaviour is no anomaly
             for name, values in family.counters.items():
                 count = counters.get(name, 0)
-                if count or family.start is not None:  # others are absent until there is something to count
+                if count or family.start is not None:  # other families are absent until their first count
                     self._subscription.count(family, *values, by=count)
 
     def _count(self, result: RunResult) -> None:
@@ -182,10 +181,10 @@ class Measurements:
             self._measure(subscription, seen.latency)
 
     def _measure(self, series: Series, latency: Latency | None) -> None:
-        """Adds a latency that is decided to its histogram; others are undecided, for it and for the objectives alike.
+        """Add a decided latency to its histogram; count others as undecided, in the metrics and for the objectives.
 
-        Latencies count from the intended send time, so that a prober that is held up hides nothing; that of a redelivery from the nack
-        or the end of the lease that caused it.
+        Latencies start at the intended send time, so that a delayed prober hides nothing; the latency of a redelivery starts at the nack or
+        the end of the lease that caused it.
         """
         if latency is None or latency.indicator in self._disturbed:
             return
@@ -195,7 +194,7 @@ class Measurements:
             self._target.count(families.UNDECIDED_DURATIONS, latency.indicator)
 
     def _exemplar_for(self, latency: Latency) -> Exemplar | None:
-        """The run's own exemplar, for what is much slower than anything of it so far: one per message would cost more than counting."""
+        """Return the run's exemplar for a latency much above all earlier ones of the run; exemplars of all messages would be too costly."""
         indicator, seconds, _ = latency
         if seconds <= EXEMPLAR_STEP * self._slowest.get(indicator, -1.0):
             return None

@@ -8,14 +8,14 @@ TARGET: Final = ("target", "environment", "region")
 TOPIC: Final = (*TARGET, "topic")
 SUBSCRIPTION: Final = (*TARGET, "subscription")
 PROBE_INSTANCE: Final = (*TARGET, "probe", "vantage", "part")
-"""A probe on a target, from one vantage, with one part of its keys. `part` is empty if the keys are not divided."""
+"""A probe on a target, at a vantage, with a part of its keys. `part` is empty if the keys are not divided."""
 TOP_KEY: Final = (*SUBSCRIPTION, "rank")
-"""A key of a stream that others publish: rank 1 has the highest score (`sinks.top_keys`)."""
+"""A key of an observed stream: rank 1 has the highest score (`sinks.top_keys`)."""
 OWN: Final = (*TARGET, "own_subscription")
 DRILL: Final = ("drill",)
 COMPARED: Final = ("baseline", "candidate")
 JOB: Final = ("job", "job_name", "environment")
-"""`job` and `job_name` are the same.
+"""`job` and `job_name` have the same value.
 
-Prometheus replaces the first by its own `job`, unless it is configured to honor labels.
+Prometheus replaces `job` by its own label, unless its configuration honors labels.
 """

@@ -1,8 +1,8 @@
-"""All metrics of one prober: their registry, the backlog and the top keys that each scrape asks for, and what scrapes get.
+"""All metrics of one prober: their registry, the backlog and top keys of each scrape, and the pages for scrapes.
 
-The backlog grows while nothing happens, also while the service hangs. It is asked for on the event loop, where it changes, and kept as it
-was then for the thread that writes the page. That is done beside the loop, since latency is measured on the loop, and a page of a hundred
-subscriptions takes a third of a second.
+The backlog grows without events, also while the service hangs. Its state is read on the event loop, where it changes, and kept for the
+thread that renders the page. Rendering is outside the loop, since latency is measured on the loop, and a page of a hundred subscriptions
+takes a third of a second.
 """
 
 from __future__ import annotations
@@ -37,40 +37,40 @@ RANKS: Final = 5
 """Ranks of top keys that have series: no series carries a key."""
 
 BacklogSource: TypeAlias = Callable[[], Mapping[str, Backlog]]
-"""Pending messages by subscription. Called for each scrape, on the event loop: it must be quick, and need no answer of the service."""
+"""Pending messages by subscription. Called for each scrape, on the event loop: it must be quick, and not call the service."""
 KeysSource: TypeAlias = Callable[[], Sequence[StreamKeys]]
-"""The streams that are observed; called like a `BacklogSource`."""
+"""Observed streams; called like a `BacklogSource`."""
 Values: TypeAlias = Iterable[tuple[Family, tuple[str, ...], float]]
 """Family, label values, value."""
 
 
 class SnapshotCollector(Collector):
-    """Computes the gauges. `look` is for the event loop, `collect` for any thread."""
+    """Collector of the gauges. `look` is for the event loop, `collect` for any thread."""
 
     def __init__(self, failed: Callable[[], None]) -> None:
-        """`failed` is called if some of them cannot be computed."""
+        """Start without sources. `failed` is called when a source raises."""
         self._failed: Final = failed
         self._sources: Final[dict[object, Callable[[], Values]]] = {}
         self._seen: tuple[GaugeMetricFamily, ...] = tuple(self.describe())  # replaced as a whole, never changed
 
     def watch(self, owner: object, source: Callable[[], Values]) -> None:
-        """Asks a source with each `look` from now on, instead of the one that its owner had before."""
+        """Read a source with each future `look`, in place of its owner's previous source."""
         self._sources[owner] = source
 
     def forget(self, owner: object) -> None:
-        """Asks the source of an owner no more."""
+        """Stop reading the source of an owner."""
         self._sources.pop(owner, None)
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
-        """The families, without asking any source."""
+        """Return the families without samples; read no source."""
         return _empty().values()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The gauges as they were at the last `look`."""
+        """Return the gauges of the last `look`."""
         return iter(self._seen)
 
     def look(self) -> None:
-        """Asks all sources. The series of one that fails are absent, since 0 would say that all is well, and the failure is counted."""
+        """Read all sources. A failure is counted, and the series of the source are absent, since 0 would mean a healthy state."""
         gauges = _empty()
         for source in tuple(self._sources.values()):
             try:
@@ -92,7 +92,7 @@ def _empty() -> dict[Family, GaugeMetricFamily]:
 
 
 def backlog_values(target: TargetMetrics, source: BacklogSource) -> Values:
-    """The pending messages of every subscription of a target that has series: nothing where the source has none."""
+    """Yield the pending messages of every subscription of a target with series; 0 where the source has none."""
     known: dict[str, Backlog] = {}
     for subscription, backlog in source().items():
         target.subscription(subscription)
@@ -108,7 +108,7 @@ def backlog_values(target: TargetMetrics, source: BacklogSource) -> Values:
 
 
 def top_key_values(source: KeysSource) -> Values:
-    """The values of every rank of each stream, at least; without so many keys there is no load on a rank."""
+    """Yield the values of every rank of each stream, as lower limits; a rank without a key has load 0."""
     for stream in source():
         known = [(one.minute, one.age_s) for one in stream.top if one.minute is not None]
         for rank in range(1, RANKS + 1):
@@ -123,9 +123,9 @@ def top_key_values(source: KeysSource) -> Values:
 
 
 class Metrics:
-    """Where everything about metrics begins: what is watched, how the prober is, and what a scrape gets.
+    """Entry point of the metrics: watched targets, health of the prober, and pages for scrapes.
 
-    `environments` are those of the targets; there are no metrics of nightly jobs without.
+    `environments` are those of the targets; without them there are no metrics of nightly jobs.
     """
 
     def __init__(self, objectives: Iterable[Objective] = (), version: str = "", environments: Iterable[str] = ()) -> None:
@@ -144,7 +144,7 @@ class Metrics:
         subscriptions: Iterable[str] = (),
         backlog: BacklogSource = dict,
     ) -> TargetMetrics:
-        """The metrics of a target. What may happen to these topics and subscriptions is at 0 from now on; others may follow.
+        """Return the metrics of a target. All series of these topics and subscriptions start at 0; others may be added later.
 
         `backlog` returns the pending messages by subscription, for each `look`.
         """
@@ -153,54 +153,52 @@ class Metrics:
         return metrics
 
     def watch_keys(self, snapshot: KeysSource) -> None:
-        """Asks `snapshot` for the top keys of observed streams with each `look` from now on."""
+        """Read the top keys of observed streams from `snapshot` with each future `look`."""
         self._snapshots.watch(scopes.TOP_KEY, partial(top_key_values, snapshot))
 
     def forget(self, target: TargetMetrics) -> None:
-        """The target is probed no more: all its series end, as after a restart."""
+        """End all series of a target that is no longer probed, as after a restart."""
         self._snapshots.forget(target)
         target.forget()
 
     def has_bound(self, objective: Objective) -> bool:
-        """Whether the metrics say how many were good for an objective: its threshold is a bucket bound, or it has none."""
+        """Return whether the metrics count good events of an objective: its threshold is a bucket bound, or it has none."""
         return self._store.has_bound(objective)
 
     def errors_at(self, target: TargetSettings) -> Callable[[Operation, ErrorCode], None]:
-        """Counts a call to a target that ended with an error; for any thread. All are at 0 from now on."""
+        """Return a counter of failed calls to a target, for any thread. All its series start at 0."""
         return partial(Series(self._store, scopes.TARGET, target.series).count, families.TARGET_ERRORS)
 
     def own(self) -> OwnMetrics:
-        """The metrics of the user's own subscriptions, of which there are none yet."""
+        """Return the metrics of the user's own subscriptions, without any subscription yet."""
         return OwnMetrics(self._store)
 
     def drills(self, names: Iterable[str]) -> DrillMetrics:
-        """The metrics of fire drills with these names, at 0 from now on."""
+        """Return the metrics of the named fire drills, all at 0."""
         return DrillMetrics(self._store, names)
 
     def look(self) -> None:
-        """Asks for pending messages and top keys, for the pages that are rendered from now on. To be called on the event loop, where
-        both change.
-        """
+        """Read pending messages and top keys for subsequent pages. To be called on the event loop, where both change."""
         self._snapshots.look()
 
     def collect(self) -> Iterable[Metric]:
-        """The families with their samples, like `render`."""
+        """Return the families with their samples, like `render`."""
         return self._store.registry.collect()
 
     def render(self, content_type: str) -> bytes:
-        """A page in one of the formats of `content_type_for`. May be called in any thread, while metrics are counted."""
+        """Return a page in one of the formats of `content_type_for`. Safe in any thread, while metrics are counted."""
         return render(self._store.registry, content_type)
 
 
 FRESH_S: Final = 1.0
-"""A younger page is given again, so that frequent requests cost little."""
+"""A page younger than this is returned again, so that frequent requests cost little."""
 
 ScrapePage: TypeAlias = tuple[str, bytes]
 """Content type and body."""
 
 
 class Scrapes:
-    """Renders metrics in one thread, one page at a time; who asks for one that is being made, or was just made, gets the same.
+    """Rendering of metrics in one thread, one page at a time. Concurrent and frequent requests share a page.
 
     Belongs to one event loop, on which the metrics are counted.
     """
@@ -212,7 +210,7 @@ class Scrapes:
         self._made: dict[str, tuple[float, ScrapePage]] = {}
 
     async def page(self, accept: str) -> ScrapePage:
-        """What a scrape with this Accept header gets."""
+        """Return the page for a scrape with this Accept header."""
         content_type = content_type_for(accept)
         made_t, page = self._made.get(content_type, (-inf, None))
         if page is not None and self._clock() - made_t < FRESH_S:
@@ -220,7 +218,7 @@ class Scrapes:
         making = self._under_way.get(content_type)
         if making is None:
             making = self._under_way[content_type] = asyncio.create_task(self._make(content_type))
-            making.add_done_callback(lambda made: made.cancelled() or made.exception())  # its waiters may all have gone
+            making.add_done_callback(lambda made: made.cancelled() or made.exception())  # all its waiters may be cancelled
         return await asyncio.shield(making)
 
     async def _make(self, content_type: str) -> ScrapePage:

@@ -1,6 +1,6 @@
-"""Targets in the metrics, with their topics, subscriptions and probe instances; and the user's own subscriptions.
+"""Metrics of targets, with their topics, subscriptions and probe instances; and of the user's own subscriptions.
 
-What is not known is not a number.
+Unknown values are NaN.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ OTHER: Final = "other"
 
 
 class SubscriptionMetrics(Series):
-    """The series of a subscription."""
+    """Series of a subscription."""
 
     _unreachable_runs = 0
 
     def checked(self, indicator: Indicator, counts: SliCounts) -> None:
-        """So many things were verified, with these results. KeyError for an indicator that no run verifies."""
+        """Count good, bad and undecided checks of an indicator. Raises KeyError for an indicator without checks in runs."""
         family = families.CHECKS[indicator]
         self.count(family, CheckResult.GOOD, by=counts.good)
         self.count(family, CheckResult.BAD, by=counts.bad)
         self.count(family, CheckResult.UNDECIDED, by=counts.undecided)
 
     def figures(self, values: Mapping[Figure, float]) -> None:
-        """The figures of the last run there; those that it could not measure are absent from now on."""
+        """Set the measurements of the last run; remove those that it could not measure."""
         for figure, family in families.FIGURES.items():
             if figure in values:
                 self.set(family, values[figure])
@@ -45,14 +45,14 @@ class SubscriptionMetrics(Series):
                 self.remove(family)
 
     def probes(self, keys: int) -> None:
-        """A run there uses so many ordering keys; 0: nothing is probed there any more."""
+        """Set the number of ordering keys of a run on the subscription; 0: it is no longer probed."""
         self.set(families.PROBED_KEYS, keys)
         if not keys:
             self.reached(True)
             self.figures({})
 
     def reached(self, reachable: bool) -> None:
-        """A run there ended that could reach the target or not, or had a publish confirmed."""
+        """Record whether a run reached the target; a confirmed publish proves that it did."""
         if reachable and not self._unreachable_runs:  # as after almost every publish
             return
         self._unreachable_runs = 0 if reachable else self._unreachable_runs + 1
@@ -60,7 +60,7 @@ class SubscriptionMetrics(Series):
 
 
 class TargetMetrics(Series):
-    """The series of a target, of its probe instances, topics and subscriptions."""
+    """Series of a target, of its probe instances, topics and subscriptions."""
 
     def __init__(
         self, store: MetricStore, target: TargetSettings, topics: Iterable[str] = (), subscriptions: Iterable[str] = ()
@@ -76,28 +76,28 @@ class TargetMetrics(Series):
             self.subscription(subscription)
 
     def topic(self, name: str) -> Series:
-        """The series of a topic. Beyond 100 topics, those of all others together; so its name must not change from run to run."""
+        """Return the series of a topic; beyond 100 topics they share one, so a topic's name must not change from run to run."""
         name = self._bounded(name, self._topics, "topic")
         if name not in self._topics:
             self._topics[name] = Series(self._store, scopes.TOPIC, (*self.labels, name))
         return self._topics[name]
 
     def subscription(self, name: str) -> SubscriptionMetrics:
-        """The series of a subscription. Beyond 100 subscriptions, those of all others together."""
+        """Return the series of a subscription; beyond 100 subscriptions they share one."""
         name = self._bounded(name, self._subscriptions, "subscription")
         if name not in self._subscriptions:
             self._subscriptions[name] = SubscriptionMetrics(self._store, scopes.SUBSCRIPTION, (*self.labels, name))
         return self._subscriptions[name]
 
     def probe_instance(self, instance: InstanceKey) -> Series:
-        """The series of a probe instance."""
+        """Return the series of a probe instance."""
         if instance not in self._instances:
             labels = (*self.labels, instance.probe, instance.vantage, instance.part)
             self._instances[instance] = Series(self._store, scopes.PROBE_INSTANCE, labels)
         return self._instances[instance]
 
     def follow(self, target: TargetSettings) -> None:
-        """So the target is configured from now on. What only was there stays until it is forgotten."""
+        """Apply the configuration of the target. Series of removed probe instances stay until `forget_all_but`."""
         self._store.info(families.TARGET_INFO, self.labels, target.labels)
         for probe, settings in target.probes.items():
             for vantage, part in product(settings.vantages, settings.part_names):
@@ -105,7 +105,7 @@ class TargetMetrics(Series):
                 instance.set(families.PROBE_INTERVAL, settings.schedule.longest_gap.total_seconds())
 
     def forget_all_but(self, instances: Collection[InstanceKey], names: Collection[str]) -> None:
-        """Ends the series of other probe instances, and of topics and subscriptions of other names."""
+        """End the series of other probe instances, and of topics and subscriptions with other names."""
         for instance in self._instances.keys() - instances:
             self._instances.pop(instance).forget()
         for known in (self._topics, self._subscriptions):
@@ -114,7 +114,7 @@ class TargetMetrics(Series):
 
     @property
     def subscriptions(self) -> tuple[str, ...]:
-        """The subscriptions that have series."""
+        """Subscriptions that have series."""
         return tuple(self._subscriptions)
 
     def _bounded(self, name: str, known: Mapping[str, Series], label: str) -> str:
@@ -125,14 +125,14 @@ class TargetMetrics(Series):
 
 
 class OwnMetrics:
-    """The metrics of the user's own subscriptions. The configuration bounds how many there are."""
+    """Metrics of the user's own subscriptions, whose number the configuration limits."""
 
     def __init__(self, store: MetricStore) -> None:
         self._store = store
         self._series: dict[str, Series] = {}
 
     def follow(self, watched: Mapping[str, TargetSettings]) -> None:
-        """These are watched from now on, by name, each compared with a target. New ones are unknown; the series of others end."""
+        """Replace the watched subscriptions, by name, each with its target. New ones are unknown; the series of others end."""
         for gone in self._series.keys() - watched.keys():
             self._series.pop(gone).forget()
         for name in watched.keys() - self._series.keys():
@@ -140,12 +140,12 @@ class OwnMetrics:
             self._series[name].choose(families.OWN_LATE, Late.UNKNOWN)
 
     def discovered(self, target: TargetSettings, watched: float, left_out: float) -> None:
-        """How many subscriptions discovery found that are compared with a target, and left out; NaN: that is not known."""
+        """Report the numbers of discovered subscriptions: those compared with a target, and those left out; NaN: unknown."""
         for state, count in ((DiscoveryState.WATCHED, watched), (DiscoveryState.LEFT_OUT, left_out)):
             self._store.gauge(families.OWN_DISCOVERED, *target.series, state).set(count)
 
     def read(self, own: OwnSubscriptionSnapshot) -> None:
-        """How a subscription stands now. While it cannot be read, nothing of it is known."""
+        """Report the state of a subscription; NaN while it cannot be read."""
         series, reading = self._series[own.status.name], own.status.reading
         for family, point in (
             (families.OWN_OLDEST_UNACKED_AGE, reading.oldest_unacked_age),
@@ -160,5 +160,5 @@ class OwnMetrics:
         series.choose(families.OWN_LATE, own.late)
 
     def failed(self, name: str, reason: ReadFailure) -> None:
-        """A subscription could not be read."""
+        """Count a failed attempt to read a subscription."""
         self._series[name].count(families.OWN_READ_FAILURES, reason)
