@@ -1,16 +1,14 @@
-"""The path of a drill's alert: Prometheus, Alertmanager, and a receiver.
+"""The path of a drill's alert: Prometheus, Alertmanager, and the receiver of the prober, which Alertmanager pages.
 
-The receiver is our own; Alertmanager pages it.
+Each station is a step: the alert was seen there or not. `concluded` derives the verdict of the drill from its steps.
 
-Each station is a step, which was seen or was not; `concluded` says what they mean together.
-
-The receiver is a small HTTP server, which Prometheus may scrape too if no other server has the metrics:
+The receiver is a small HTTP server. Prometheus may scrape it too, if no other server exposes the metrics:
 
     POST /pages    Alertmanager's webhook, version 4 (prometheus.io/docs/alerting/latest/configuration, "webhook_config")
-    GET  /metrics  the metrics, if it was given any
+    GET  /metrics  the metrics, if `expose` is given
 
-It is apart from the API on purpose: Alertmanager has no token of ours and needs none here, since all that a page can do is to end the
-wait of a drill; and the command `drill`, which has no API, takes the same.
+It is separate from the API on purpose. Alertmanager has no token of the prober and needs none here, since a page can only end the wait of a
+drill. The command `drill` has no API and uses the same receiver.
 """
 
 from __future__ import annotations
@@ -33,28 +31,28 @@ from prober.errors import ConfigError, ProberError
 from prober.sinks.metrics import DrillMetrics
 
 ALERT: Final = "PubsubProberDrillFinding"
-"""The alert that a finding in a drill raises; it is in alerts/, and goes to the receiver of drills only."""
+"""Alert for findings in drills; alerts/ defines it, and only the receiver of drills gets it."""
 DRILL: Final = "drill"
 FIRING: Final = "firing"
 SUPPRESSED: Final = "suppressed"
 ANSWER_MAX: Final = 16 << 20
-"""Bytes of an answer: some ten thousand alerts."""
+"""Maximum size of an answer in bytes: some ten thousand alerts."""
 ANSWER_TIMEOUT_S: Final = 5.0
 
 PAGES: Final = "/pages"
 BODY_MAX: Final = 1 << 20
-"""Bytes of one page: some hundred alerts."""
+"""Maximum size of a page in bytes: some hundred alerts."""
 
 Expose: TypeAlias = Callable[[str], Awaitable[tuple[str, bytes]]]
-"""The answer to a scrape with this Accept header: content type and body."""
+"""Function that returns the content type and body of a scrape, for its Accept header."""
 LOOK_S: Final = 1.0
-"""Between two looks at the same place."""
+"""Time between two checks of the same station."""
 
 _T = TypeVar("_T")
 
 
 class StepName(StrEnum):
-    """The path of a fault to its page, in this order."""
+    """Steps from a fault to its page, in this order."""
 
     FINDING = "finding"
     COUNTER = "counter"
@@ -65,12 +63,12 @@ class StepName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step.
+    """One step of a drill.
 
-    verdict   PASS: the signal came, or stayed away where it had to. FAIL: the contrary. UNKNOWN: it could not be observed.
-    took_s    seconds from the first injection of the fault until the step was seen; None if nothing came.
-    note      a remark in one line; empty for most that passed.
-    followed  False if the configuration does not say where to look. That step is UNKNOWN, and not held against the drill.
+    verdict   PASS: the signal was seen, or was absent as required. FAIL: the contrary. UNKNOWN: it could not be observed.
+    took_s    seconds from the first injection of the fault to the signal; None if there was none.
+    note      a remark in one line; empty for most passed steps.
+    followed  False if the configuration names no address for the station. The step is then UNKNOWN, and does not count.
     """
 
     name: StepName
@@ -81,7 +79,7 @@ class Step:
 
 
 def concluded(steps: Sequence[Step]) -> tuple[Verdict, str]:
-    """The verdict of the steps together, and the reason if it is no PASS: the first such step, since the others only follow from it."""
+    """Return the verdict of the steps, and the reason if it is no PASS: the first step with this verdict, which caused the others."""
     followed = [step for step in steps if step.followed]
     verdict = worst(step.verdict for step in followed)
     if verdict is Verdict.PASS:
@@ -100,20 +98,20 @@ class Sighting(Protocol):
     """A station that may show the alert of a drill."""
 
     async def sees(self, drill: str) -> str | None:
-        """A remark about the alert if it is there, mostly empty; None if it is not.
+        """Return a remark if the station shows the alert, mostly an empty one; None if it does not.
 
         Raises NoAnswer.
         """
 
 
 def drill_of(alert: Mapping[str, Any]) -> str:
-    """The drill that an alert is about, empty if it is about something else."""
+    """Return the drill that an alert is about; empty for other alerts."""
     labels = alert["labels"]
     return str(labels.get(DRILL, "")) if labels.get("alertname") == ALERT else ""
 
 
 class Conversation:
-    """Asks over HTTP, one connection pool for all; to be closed."""
+    """HTTP client for all stations, with one connection pool; to be closed."""
 
     def __init__(self) -> None:
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ANSWER_TIMEOUT_S))
@@ -125,7 +123,7 @@ class Conversation:
         await self._session.close()
 
     async def ask(self, base: str, path: str, parameters: Mapping[str, str] | None = None) -> Any:
-        """The JSON of an answer. Raises NoAnswer."""
+        """Return the JSON of an answer. Raises NoAnswer."""
         url = f"{base.rstrip('/')}{path}"
         try:
             async with self._session.get(url, params=parameters, allow_redirects=False) as response:
@@ -145,20 +143,20 @@ class Conversation:
 
 
 class Prometheus:
-    """Whether the alert of a drill fires there."""
+    """Station that shows whether the alert of a drill fires in Prometheus."""
 
     def __init__(self, conversation: Conversation, url: str) -> None:
         self._conversation, self._url = conversation, url
 
     async def sees(self, drill: str) -> str | None:
-        """An empty note if it fires. Raises NoAnswer."""
+        """Return an empty remark if the alert fires, None if not. Raises NoAnswer."""
         answer = await self._conversation.ask(self._url, "/api/v1/alerts")
         alerts = _understood(lambda: answer["data"]["alerts"], self._url)
         firing = _understood(lambda: [drill_of(alert) for alert in alerts if alert["state"] == FIRING], self._url)
         return "" if drill in firing else None
 
     async def missing_rule(self) -> str:
-        """Why the alert cannot fire there, empty if it can. Raises NoAnswer."""
+        """Return the reason why the alert cannot fire; empty if it can. Raises NoAnswer."""
         answer = await self._conversation.ask(self._url, "/api/v1/rules", {"type": "alert"})
         groups = _understood(lambda: answer["data"]["groups"], self._url)
         named = _understood(lambda: {rule["name"] for group in groups for rule in group["rules"]}, self._url)
@@ -166,13 +164,13 @@ class Prometheus:
 
 
 class Alertmanager:
-    """Whether the alert of a drill has arrived there."""
+    """Station that shows whether the alert of a drill has reached Alertmanager."""
 
     def __init__(self, conversation: Conversation, url: str) -> None:
         self._conversation, self._url = conversation, url
 
     async def sees(self, drill: str) -> str | None:
-        """A note if it is there: that it is held back, if it is. Raises NoAnswer."""
+        """Return a remark if the alert is present, which states a suppression; None if it is not. Raises NoAnswer."""
         answer = await self._conversation.ask(self._url, "/api/v2/alerts", {"filter": f'alertname="{ALERT}"'})
         states = _understood(lambda: [alert["status"]["state"] for alert in answer if drill_of(alert) == drill], self._url)
         if not states:
@@ -181,9 +179,9 @@ class Alertmanager:
 
 
 def _understood(read: Callable[[], _T], url: str) -> _T:
-    """Reads an answer of the expected form.
+    """Return the value that `read` extracts from an answer.
 
-    Raises NoAnswer for any other.
+    Raises NoAnswer if the answer has another form.
     """
     try:
         return read()
@@ -192,7 +190,7 @@ def _understood(read: Callable[[], _T], url: str) -> _T:
 
 
 class Receiver:
-    """Listens while it is open. Remembers of each drill only whether a page about it has come."""
+    """HTTP server for pages. It records for each expected drill only whether a page has arrived."""
 
     def __init__(self, host: str, port: int, metrics: Expose | None = None) -> None:
         self.address = ""
@@ -201,7 +199,7 @@ class Receiver:
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> None:
-        """Listens; raises ConfigError if it cannot."""
+        """Start to listen; raise ConfigError if the address cannot be used."""
         application = web.Application(client_max_size=BODY_MAX)
         application.add_routes([web.post(PAGES, self._page)])
         if self._metrics is not None:
@@ -218,16 +216,16 @@ class Receiver:
         self.address = f"{host}:{port}"
 
     async def stop(self) -> None:
-        """Stops listening."""
+        """Stop listening."""
         if self._runner is not None:
             await self._runner.cleanup()
 
     def expect(self, drill: str) -> None:
-        """Watches for pages about a drill from now on; what came before is forgotten, and so is what comes about others."""
+        """Expect pages about a drill from now on. Earlier pages are discarded, and pages about other drills are ignored."""
         self._paged[drill] = False
 
     async def sees(self, drill: str) -> str | None:
-        """An empty note if a page about a drill has come since it was expected."""
+        """Return an empty remark if a page about the drill has arrived since `expect`, None if not."""
         return "" if self._paged.get(drill) else None
 
     async def _page(self, request: web.Request) -> web.Response:
@@ -242,7 +240,7 @@ class Receiver:
         return web.json_response({"alerts": len(alerts)})
 
     async def _scraped(self, request: web.Request) -> web.Response:
-        assert self._metrics is not None  # there is no such route otherwise
+        assert self._metrics is not None  # otherwise the route does not exist
         content_type, body = await self._metrics(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
@@ -254,9 +252,9 @@ def _problem(status: int, detail: str) -> web.Response:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """The time limits of a step.
+    """Time limits of a step.
 
-    `deadline_s` is for signals that must come, `silence_s` for those that must not.
+    `deadline_s` is for required signals, `silence_s` for forbidden ones.
     """
 
     deadline_s: float
@@ -267,7 +265,7 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The stations that are asked about a drill; a station that is None is not asked."""
+    """Stations that drills check; None: not configured."""
 
     metrics: DrillMetrics
     patience: Patience
@@ -278,7 +276,7 @@ class Chain:
 
 @asynccontextmanager
 async def open_chain(settings: Drills, metrics: DrillMetrics, expose: Expose | None = None) -> AsyncIterator[Chain]:
-    """The chain of a configuration. With `expose`, who listens for pages is also to be scraped. Raises ConfigError for a port taken."""
+    """Yield the chain of a configuration. With `expose`, the receiver also serves the metrics. Raises ConfigError if its port is taken."""
     async with AsyncExitStack() as resources:
         conversation = await resources.enter_async_context(Conversation())
         receiver = None if settings.port is None else Receiver(settings.host, settings.port, expose)

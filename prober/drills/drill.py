@@ -1,10 +1,10 @@
 """One drill, from the planted fault to its page.
 
-Its experiment is the probe, the runner, the recorder and the checker of the service, on a server with a planted fault. The server is made
-for one drill, in this process, and gone afterwards. No target of the configuration is touched, and only the drill observes the run: no
-metric about a service, no objective, no status store, no history.
+It uses the probe, the runner, the recorder and the checker of the service, on an embedded server with a planted fault. The server runs in
+this process, for this drill only. The drill touches no target of the configuration. It is the only sink of the run: no metric about a
+service, no objective, no status store and no history receives it.
 
-The drill follows its findings to the page, and verifies that no page is sent without one.
+The drill follows its findings to the page, and verifies that no page is sent without a finding.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ONCE: Final = Schedule(interval=timedelta(days=1))
 _LEASE: Final = timedelta(seconds=10)
 _SETTINGS: Final = MappingProxyType(
     {
-        # Little enough that probes of the service do not feel it; enough for every fault to strike.
+        # Too little load to affect the service's probes, and enough for every fault to be injected.
         ProbeName.ORDERING: ProbeSettings(schedule=_ONCE, keys=6, messages=10, rate=400, subscribers=3, ack_deadline=_LEASE),
         ProbeName.REDELIVERY: ProbeSettings(schedule=_ONCE, keys=4, messages=5, subscribers=2, ack_deadline=_LEASE),
         ProbeName.PULL: ProbeSettings(schedule=_ONCE, keys=6, messages=10, subscribers=3, ack_deadline=_LEASE),
@@ -75,22 +75,22 @@ _NOT_FOLLOWED: Final = {
 
 _log = logging.getLogger(__name__)
 EARLIER_S: Final = 300.0
-"""How long an alert of an earlier drill is waited for to end; its rule lets it fire for three minutes."""
+"""Maximum wait for the end of an earlier drill's alert; its rule keeps it firing for three minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrillResult:
-    """One finished drill.
+    """Result of a drill.
 
-    drill       its name; `sort` is what its fault breaks, `sentence` what it does.
-    verdict     PASS only if every step that was followed passed; FAIL if one failed.
-    reason      why it is FAIL or UNKNOWN, in one line; empty for PASS.
-    steps       all of them, in their order.
-    found       kinds of the findings that report a violation of the drill's server.
-    injected    how often the fault was injected.
+    drill       its name; `sort`: the guarantee that its fault breaks; `sentence`: effect of the fault.
+    verdict     PASS only if every followed step passed; FAIL if one failed.
+    reason      reason for FAIL or UNKNOWN, in one line; empty for PASS.
+    steps       all steps, in their order.
+    found       kinds of findings that report a violation of the drill's server.
+    injected    number of injections of the fault.
     started_at  seconds since 1970.
-    seed        repeats what was random.
-    internal_error   it ended by a mistake of ours.
+    seed        seed that repeats the random choices.
+    internal_error   an internal error of the prober ended the drill.
     """
 
     drill: str
@@ -108,17 +108,17 @@ class DrillResult:
 
     @property
     def not_followed(self) -> tuple[StepName, ...]:
-        """The steps that the configuration leaves out."""
+        """Steps that the configuration leaves out."""
         return tuple(step.name for step in self.steps if not step.followed)
 
     @property
     def steps_s(self) -> Mapping[str, float | None]:
-        """How long each step that was followed took."""
+        """Duration of each followed step."""
         return {step.name: step.took_s for step in self.steps if step.followed}
 
 
 class Drill:
-    """One drill of a plan; carried out once."""
+    """One drill of a plan, for one execution."""
 
     def __init__(self, plan: DrillPlan, chain: Chain, seed: int) -> None:
         self._plan, self._chain, self._seed = plan, chain, seed
@@ -132,7 +132,7 @@ class Drill:
         self._sightings |= {name: sighting for name, sighting in beyond if sighting is not None}
 
     async def carry_out(self) -> DrillResult:
-        """Plants, probes, follows, and tells the metrics. Raises nothing but cancellation: a mistake of ours is part of the result."""
+        """Run the drill, report it to the metrics and return its result, which includes an internal error. Raises only on cancellation."""
         started_at, started_t = wall_s(), monotonic_s()
         exercise = Exercise(self._plan, self._seed, self._chain.metrics)
         fault: Exception | None = None
@@ -171,7 +171,7 @@ class Drill:
         return (finding, *(self._step(name, finding, followed) for name in StepName if name is not StepName.FINDING))
 
     async def _look_around(self) -> dict[StepName, Step]:
-        """Steps that are decided beforehand: no answer, an earlier alert, or no rule."""
+        """Return the steps that are decided beforehand: no answer, an earlier alert, or a missing rule."""
         alerts = {name: self._sightings[name] for name in (StepName.RULE, StepName.ALERTMANAGER) if name in self._sightings}
         troubles = await gone(alerts.items(), self._plan.name, self._chain.patience)
         decided = {name: Step(name, Verdict.UNKNOWN, note=trouble) for name, trouble in troubles.items()}
@@ -187,7 +187,7 @@ class Drill:
     async def _follow(
         self, exercise: Exercise, running: asyncio.Task[RunResult], decided: Mapping[StepName, Step]
     ) -> Mapping[StepName, Step]:
-        """Every step beyond the finding; none if there is no finding to follow."""
+        """Return every step after the finding; none if there is no finding to follow."""
         await exercise.noticed.wait()
         if not self._plan.announced:
             await asyncio.wait([running])
@@ -201,7 +201,7 @@ class Drill:
         return {**decided, **{step.name: step for step in await asyncio.gather(*looks)}}
 
     def _patience(self, name: StepName) -> Patience:
-        """Our own counter is looked at once when it must have stayed: only others take their time."""
+        """Return the time limits of a step. The prober's own counter needs only a single check for the absence of findings."""
         patience = self._chain.patience
         return replace(patience, silence_s=0.0) if name is StepName.COUNTER else patience
 
@@ -211,7 +211,7 @@ class Drill:
         return followed.get(name, Step(name, Verdict.UNKNOWN, note=f"nothing to follow, since {finding.note}"))
 
     def _verify(self, exercise: Exercise, result: RunResult) -> Step:
-        """The first step: whether what was announced was found, and nothing else."""
+        """Return the first step: whether the run made an expected finding, and no other."""
         name, announced, undecided = StepName.FINDING, self._plan.announced, f"the run is undecided: {result.reason}"
         if exercise.astray:
             where = "where nothing was planted" if announced else "although no guarantee was violated"
@@ -236,12 +236,12 @@ class Drill:
 
 
 class Exercise:
-    """One experiment with one plan, whose findings can be read meanwhile.
+    """One run of a plan's probe on a server with the fault, which collects findings during the run.
 
-    noticed   set as soon as an announced finding was made, and at the end in any case.
-    found_t   when the first announced finding was made, on the monotonic clock; None if there is none.
-    found     the kinds that report a violation of the server; `astray` those of them on keys where nothing was planted.
-    internal_error   the run ended by a mistake of ours.
+    noticed   set at the first expected finding, and at the end in any case.
+    found_t   time of the first expected finding, on the monotonic clock; None if there is none.
+    found     kinds of findings that report a violation; `astray`: those on keys without a planted fault.
+    internal_error   an internal error of the prober ended the run.
     """
 
     def __init__(self, plan: DrillPlan, seed: int, metrics: DrillMetrics) -> None:
@@ -252,13 +252,13 @@ class Exercise:
         self.internal_error = False
         self._plan, self._seed, self._metrics = plan, seed, metrics
         self._ledger = Ledger()
-        # The server's clock is the wall's, for the ids that it gives out, and runs evenly with ours.
+        # The server's clock starts at wall time, for its message ids, and advances with the monotonic clock.
         self._offset_s = wall_s() - monotonic_s()
         faults = () if plan.fault is None else (replace(plan.fault, seed=seed),)
         self._server = EmbeddedServer(0, faults, now=lambda: self._offset_s + monotonic_s())
 
     async def carry_out(self) -> RunResult:
-        """Runs, to its end. Raises OSError if there is no port for the server."""
+        """Run the probe and return the result. Raises OSError if there is no port for the server."""
         try:
             async with AsyncExitStack() as resources:
                 server = await resources.enter_async_context(self._server)
@@ -285,12 +285,12 @@ class Exercise:
 
     @property
     def injected(self) -> int:
-        """How often the fault has been injected."""
+        """Number of injections of the fault so far."""
         return self._ledger.counts.total()
 
     @property
     def injected_t(self) -> float | None:
-        """When it first did, on the monotonic clock; None if it has not."""
+        """Time of the earliest recorded injection, on the monotonic clock; None if there is none."""
         injected = self._ledger.latest
         return injected[0].t - self._offset_s if injected else None
 
@@ -300,15 +300,15 @@ class Exercise:
         return PlannedInstance(target, self._plan.probe, settings, Vantage.WIRE)
 
     def begin(self, run: RunBegun) -> Exercise:
-        """Its run begins; the drill observes it itself."""
+        """Return the exercise itself as the listener of its run."""
         return self
 
     def event(self, seen: Observation) -> None:
-        """Takes in what was found with an event."""
+        """Collect the findings of an event."""
         self._take_in(seen.findings)
 
     def ended(self, end: RunEnded) -> None:
-        """Takes in what only the end of the run has decided."""
+        """Collect the findings that only the end of the run decided."""
         self.internal_error = end.result.internal_error
         self._take_in(end.findings)
 
@@ -329,23 +329,23 @@ class Exercise:
 
 
 class CounterSighting:
-    """Whether a scrape of the metrics shows more findings of a drill than before it."""
+    """Station that shows whether a scrape reports more findings of a drill than before the drill."""
 
     def __init__(self, metrics: DrillMetrics) -> None:
         self._metrics = metrics
         self._before: dict[str, float] = {}
 
     def expect(self, drill: str) -> None:
-        """Remembers how many there are."""
+        """Record the current number of findings."""
         self._before[drill] = self._metrics.scraped(drill, FAILING)
 
     async def sees(self, drill: str) -> str | None:
-        """An empty note if there are more now."""
+        """Return an empty remark if the number has increased, None if not."""
         return "" if self._metrics.scraped(drill, FAILING) > self._before[drill] else None
 
 
 async def gone(sightings: Iterable[tuple[StepName, Sighting]], drill: str, patience: Patience) -> dict[StepName, str]:
-    """Wait until no station shows an earlier alert of that name; the obstacles left."""
+    """Wait until no station shows an earlier alert of the drill; return the remaining obstacles by step."""
     found = await asyncio.gather(*(_gone(name, sighting, drill, patience) for name, sighting in sightings))
     return {name: trouble for name, trouble in found if trouble}
 
@@ -364,9 +364,9 @@ async def _gone(name: StepName, sighting: Sighting, drill: str, patience: Patien
 
 
 async def came(name: StepName, sighting: Sighting, drill: str, patience: Patience, since_t: float) -> Step:
-    """Waits for a signal that has to come.
+    """Wait for a required signal and return the step.
 
-    UNKNOWN only if the last check got no answer; `since_t` is when the fault was injected.
+    UNKNOWN only if the last check got no answer; `since_t` is the time of the fault's injection.
     """
     give_up_t = patience.clock() + patience.deadline_s
     while True:
@@ -385,7 +385,7 @@ async def came(name: StepName, sighting: Sighting, drill: str, patience: Patienc
 
 
 async def stayed_away(name: StepName, sighting: Sighting, drill: str, patience: Patience, since_t: float) -> Step:
-    """Watches for what must not come. UNKNOWN if any look got no answer: it may have been there then."""
+    """Watch for a forbidden signal and return the step. UNKNOWN if any check got no answer: the signal may have been missed."""
     give_up_t = patience.clock() + patience.silence_s
     trouble = ""
     while True:

@@ -1,10 +1,8 @@
-"""The drills: one for each fault of the embedded server, and one without any.
+"""The drills: one for each fault of the embedded server, and a control without a fault, which must have no findings.
 
-The drill without a fault must find nothing.
-
-A drill is called like its fault. The fault is planted on some of the keys that the probe uses; the others are its control: a finding on one
-of them is as wrong as none on the planted ones. The catalogue of faults names the expected findings. A fault without expected findings must
-not be found.
+A drill has the name of its fault. The fault is planted on some of the probe's keys; the others are its control: a finding on one of them is
+as wrong as no finding on the planted keys. The catalogue of faults names the expected findings. A fault without expected findings must not
+cause any.
 """
 
 from __future__ import annotations
@@ -23,7 +21,10 @@ from prober.probes.catalogue import ProbeName
 
 
 class DrillSort(StrEnum):
-    """The guarantee that a fault violates. BENIGN: none, AVAILABILITY: only time; neither may be found. CONTROL has no fault."""
+    """Guarantee that a fault breaks.
+
+    Faults of the sorts benign (harmless) and availability (slow) break none and must not be found. CONTROL has no fault.
+    """
 
     ORDER = "order"
     REDELIVERY = "redelivery"
@@ -37,11 +38,11 @@ class DrillSort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DrillPlan:
-    """One drill.
+    """Plan of a drill.
 
-    name    of the drill: its fault's, or `control`.
-    probe   the experiment that meets the fault.
-    fault   what is planted; its `key` is a pattern for the keys that it strikes. None: nothing is.
+    name    name of its fault, or `control`.
+    probe   the probe that can detect the fault.
+    fault   the planted fault; its `key` is a pattern for the affected keys. None: no fault.
     """
 
     name: str
@@ -51,19 +52,19 @@ class DrillPlan:
 
     @property
     def announced(self) -> tuple[str, ...]:
-        """The kinds of findings of which at least one must be made.
+        """Expected kinds of findings, of which the run must make at least one.
 
         Empty if no finding may report a violation of the service.
         """
         return () if self.fault is None else CATALOGUE[self.fault.name].findings
 
     def planted_on(self, key: str) -> bool:
-        """Whether the fault may strike this key."""
+        """Return whether the fault may affect a key."""
         return self.fault is not None and fnmatchcase(key, self.fault.key)
 
     @property
     def sentence(self) -> str:
-        """The effect of the fault, in one sentence."""
+        """Effect of the fault, in one sentence."""
         return "Nothing is wrong." if self.fault is None else CATALOGUE[self.fault.name].sentence
 
 
@@ -146,11 +147,11 @@ PLANS: Final = MappingProxyType(
     {fault.name: DrillPlan(fault.name, sort, probe, fault) for sort, probe, fault in _FAULTS}
     | {CONTROL: DrillPlan(CONTROL, DrillSort.CONTROL, _ORDERING, None)}
 )
-"""All drills by name, the most telling of each sort first."""
+"""All drills by name, the most significant of each sort first."""
 
 
 def representatives() -> tuple[DrillPlan, ...]:
-    """One drill of each sort of violation, a benign one, and the control."""
+    """Return one drill of each sort of violation, a benign one, and the control."""
     first: dict[DrillSort, DrillPlan] = {}
     for plan in PLANS.values():
         first.setdefault(plan.sort, plan)
@@ -158,5 +159,5 @@ def representatives() -> tuple[DrillPlan, ...]:
 
 
 def chosen(names: Iterable[str]) -> Sequence[DrillPlan]:
-    """The drills of these names, each once; without a name, `representatives`. A name that does not exist is a KeyError."""
+    """Return the named drills, each once; without a name, `representatives`. Raises KeyError for an unknown name."""
     return [PLANS[name] for name in dict.fromkeys(names)] or representatives()

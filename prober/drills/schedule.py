@@ -1,4 +1,4 @@
-"""Drills of a service: on their schedule, one after the other, beside the probes and apart from everything that is counted about them."""
+"""Scheduled drills of a service, one after the other, beside the probes; none counts in metrics or objectives of the service."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def drills_of(settings: Drills) -> tuple[str, ...]:
-    """The names of the drills that a service with these settings has; none without a schedule."""
+    """Return the names of the drills that a service with these settings runs; none without a schedule."""
     return () if settings.cron is None else tuple(plan.name for plan in chosen(settings.faults))
 
 
@@ -40,7 +40,7 @@ class FireDrills:
         self._resources = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        """Raises ConfigError if the port for pages is taken."""
+        """Start the schedule. Raises ConfigError if the port for pages is taken."""
         if self._settings.cron is None:
             return self
         self._chain = await self._resources.enter_async_context(open_chain(self._settings, self._metrics))
@@ -70,16 +70,16 @@ class FireDrills:
             | {f"{step}_s": round(took_s, 1) for step, took_s in result.steps_s.items() if took_s is not None},
         )
 
-    # --- what the schedule says ----------------------------------------------------------------------------------------------
+    # --- events of the schedule ----------------------------------------------------------------------------------------------
 
     def expected(self, name: str) -> None:
-        """It is time."""
+        """Ignore the scheduled time: only skips and failures are reported."""
 
     def skipped(self, name: str, reason: SkipReason) -> None:
-        """It was time, and the drills do not start."""
+        """Log that scheduled drills do not start."""
         _log.warning("%s were skipped: %s", name, reason)
 
     def failed(self, name: str, error: BaseException) -> None:
-        """They ended by a mistake of ours."""
+        """Count and log an internal error of the drills."""
         self._health.internal_error(Component.SCHEDULER)
         _log.error("internal error in %s", name, exc_info=error)

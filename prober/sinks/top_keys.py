@@ -1,11 +1,11 @@
-"""The sink that counts load by ordering key on observed streams: the top keys of the last minute and of the last ten minutes.
+"""Load by ordering key on observed streams: a sink that finds the top keys of the last minute and of the last ten minutes.
 
-Load is counted by Apache DataSketches' frequent-items sketches, one for messages and one for bytes in each part of a window. A sketch
-follows at most 768 keys, whatever the number of keys, and gives an interval that contains the exact count (`Interval`). With more keys
-the interval is at most as wide as 0.35 % of the weight that the sketch has counted.
+Apache DataSketches' frequent-items sketches count the load, one for messages and one for bytes in each part of a window. A sketch follows
+at most 768 keys, whatever the number of keys, and returns an interval that contains the exact count (`Interval`). With more keys the
+interval is at most as wide as 0.35 % of the weight that the sketch has counted.
 
-Redeliveries are no load and are not counted. A rate is per second of observed time: a stream is observed from the first session
-of a run to its end. Ages are those on delivery; they are followed on the keys that were at the top when they were last asked for.
+Redeliveries do not count as load. A rate is per second of observed time: a stream is observed from the first session of a run to its end.
+Ages are measured on delivery, only for the top keys of the latest snapshot.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from prober.runs.sink import RunBegun, RunEnded
 from prober.slo.hot_keys import class_of_load, score_of_load
 
 SHOWN: Final = 10
-"""Top keys of a stream."""
+"""Number of top keys of a stream."""
 SKETCH_LG_SIZE: Final = 10
 """Binary logarithm of the size of a sketch's table; three quarters of it are used."""
 MINUTE_S: Final = 60.0
 TEN_MINUTES_S: Final = 600.0
 PARTS: Final = 6
-"""Parts of the last minute; the ten minutes have one for each minute."""
+"""Number of parts of the last minute; the window of ten minutes has a part for each minute."""
 OBSERVED_MIN_S: Final = 10.0
-"""With less observed time a window has no rates."""
+"""Minimum of observed time for rates of a window."""
 FRESH_S: Final = 1.0
-"""A younger answer is given again."""
+"""An answer younger than this is returned again."""
 
 _CANDIDATES: Final = frequent_items_error_type.NO_FALSE_NEGATIVES
 _ABSENT: Final = ""
-"""No ordering key that is counted; its upper bound is the error of a sketch."""
+"""A key that is never counted; its upper bound is the error of a sketch."""
 _NANOS: Final = 1e9
 
 
@@ -56,52 +56,52 @@ class KeyTraffic:
         self._messages, self._bytes = _sketch(), _sketch()
 
     def event(self, seen: Observation) -> None:
-        """Counts an event of a run that is a delivery and no redelivery."""
+        """Count an event of a run if it is a first delivery."""
         event = seen.event
         if isinstance(event, Delivered) and seen.kind is not DeliveryKind.REDELIVERY:
             self.came(event.key, event.data_size or 0)
 
     def came(self, key: str, size: int) -> None:
-        """A message came with `size` bytes of data."""
+        """Count a received message with `size` bytes of data."""
         self._messages.update(key)
         if size:
             self._bytes.update(key, size)
 
     def merge(self, other: KeyTraffic) -> None:
-        """Adds what another one counted. The intervals of the sum contain the exact counts."""
+        """Add the counts of `other`. The intervals of the sum contain the exact counts."""
         self._messages.merge(other._messages)
         self._bytes.merge(other._bytes)
 
     def heaviest(self, count: int) -> set[str]:
-        """The keys with the most messages and those with the most bytes, `count` of each."""
+        """Return the keys with the most messages and those with the most bytes, `count` of each."""
         return {key for sketch in (self._messages, self._bytes) for key, *_ in sketch.get_frequent_items(_CANDIDATES)[:count]}
 
     def messages_of(self, key: str) -> Interval:
-        """The messages on a key."""
+        """Return the number of messages on a key."""
         return _within(key, self._messages)
 
     def bytes_of(self, key: str) -> Interval:
-        """The data on a key."""
+        """Return the bytes of data on a key."""
         return _within(key, self._bytes)
 
     @property
     def messages(self) -> int:
-        """All messages."""
+        """Number of all messages."""
         return int(self._messages.total_weight)
 
     @property
     def bytes(self) -> int:
-        """All data."""
+        """Bytes of all data."""
         return int(self._bytes.total_weight)
 
     @property
     def keys(self) -> int:
-        """How many keys had messages, at least."""
+        """Minimum number of keys with messages."""
         return int(self._messages.num_active_items)
 
     @property
     def exact(self) -> bool:
-        """Whether every interval is one number: no sketch had more keys than it follows."""
+        """Whether every count is exact: no sketch received more keys than it follows."""
         return all(sketch.get_upper_bound(_ABSENT) == 0 for sketch in (self._messages, self._bytes))
 
 
@@ -111,7 +111,7 @@ def _within(key: str, sketch: frequent_strings_sketch) -> Interval:
 
 @dataclass(slots=True)
 class _Part:
-    """What came in one part of a window, from `begin` on, and the ages of followed keys."""
+    """Messages in one part of a window, from `begin` on, and the ages on followed keys."""
 
     begin: float
     traffic: KeyTraffic = field(default_factory=KeyTraffic)
@@ -119,7 +119,7 @@ class _Part:
 
 
 class ObservedTime:
-    """When a stream was observed: intervals of seconds since 1970, as far back as the longest window reaches."""
+    """Times at which a stream was observed: intervals in seconds since 1970, back to the start of the longest window."""
 
     def __init__(self) -> None:
         self._spans: deque[tuple[float, float]] = deque()
@@ -127,16 +127,16 @@ class ObservedTime:
 
     @property
     def under_way(self) -> bool:
-        """Whether the stream is observed at the moment."""
+        """Whether the stream is observed now."""
         return self._since is not None
 
     def begin(self, now: float) -> None:
-        """The stream is observed from now on, if it was not before."""
+        """Start the observation, unless it is in progress."""
         if self._since is None:
             self._since = now
 
     def end(self, now: float) -> None:
-        """The stream is no longer observed."""
+        """End the observation."""
         if self._since is not None:
             self._spans.append((self._since, now))
         self._since = None
@@ -144,53 +144,53 @@ class ObservedTime:
             self._spans.popleft()
 
     def last(self, now: float) -> float:
-        """When the stream was last observed; 0 if never."""
+        """Return the last time at which the stream was observed; 0 if never."""
         return now if self.under_way else max((until for _, until in self._spans), default=0.0)
 
     def seconds(self, since: float, now: float) -> float:
-        """For how long it was observed between two times."""
+        """Return the observed time between two times, in seconds."""
         spans = (*self._spans, *(() if self._since is None else ((self._since, now),)))
         return sum((max(0.0, min(until, now) - max(begin, since)) for begin, until in spans), 0.0)
 
 
 class Window:
-    """What came on each key in the last `span_s`, in `parts` that leave the window one by one."""
+    """Messages by key in the last `span_s`, in `parts` that expire individually."""
 
     def __init__(self, span_s: float, parts: int) -> None:
         self._parts: deque[_Part] = deque(maxlen=parts)
         self._span_s, self._part_s = span_s, span_s / parts
 
     def clear(self) -> None:
-        """Forget every message."""
+        """Discard all messages."""
         self._parts.clear()
 
     def came(self, key: str, size: int, now: float) -> None:
-        """A message came with `size` bytes of data."""
+        """Count a received message with `size` bytes of data."""
         self._part(now).traffic.came(key, size)
 
     def aged(self, key: str, age_s: float, now: float) -> None:
-        """The age of a message on a key that is followed."""
+        """Record the age of a message on a followed key."""
         ages = self._part(now).ages
         ages[key] = max(age_s, ages.get(key, 0.0))
 
     def since(self, now: float) -> float:
-        """When the window begins: between `span_s` and one part less before `now`."""
+        """Return the start of the window: `span_s` before `now`, or up to one part less."""
         return now - now % self._part_s - self._span_s + self._part_s
 
     def leave(self, now: float) -> None:
-        """Drops the parts that are older than the window."""
+        """Drop the parts that are older than the window."""
         while self._parts and self._parts[0].begin < self.since(now):
             self._parts.popleft()
 
     def traffic(self) -> KeyTraffic:
-        """The sum of all parts."""
+        """Return the sum of all parts."""
         merged = KeyTraffic()
         for part in self._parts:
             merged.merge(part.traffic)
         return merged
 
     def load(self, key: str, observed_s: float) -> KeyLoad:
-        """The load on a key, per second of observed time. Sums of the parts' intervals are narrower than those of merged sketches."""
+        """Return the load on a key per second of observed time. Sums over parts have narrower intervals than merged sketches."""
         traffics = [part.traffic for part in self._parts]
         messages = _sum(traffic.messages_of(key) for traffic in traffics)
         everything = max(1, sum(traffic.messages for traffic in traffics))
@@ -198,7 +198,7 @@ class Window:
         return KeyLoad(_over(data, observed_s), _over(messages, observed_s), _over(messages, everything))
 
     def age_s(self, key: str) -> float | None:
-        """The largest age of a followed key."""
+        """Return the largest age on a followed key; None if not measured."""
         return max((part.ages[key] for part in self._parts if key in part.ages), default=None)
 
     @property
@@ -208,7 +208,7 @@ class Window:
 
     def _part(self, now: float) -> _Part:
         begin = now - now % self._part_s
-        if not self._parts or self._parts[-1].begin < begin:  # else the clock may have been set back
+        if not self._parts or self._parts[-1].begin < begin:  # otherwise the clock may have been set back
             self._parts.append(_Part(begin))
         return self._parts[-1]
 
@@ -232,27 +232,27 @@ class ObservedKeys:
         self.time: Final = ObservedTime()
 
     def follow(self, instance: ProbeInstance) -> None:
-        """A run begins there."""
+        """Record the probe instance of a run that starts on the stream."""
         self._instance = instance
 
     def came(self, key: str, size: int, age_s: float | None, now: float) -> None:
-        """A message came that was `age_s` old, None if that is not known, with `size` bytes of data."""
+        """Count a received message with `size` bytes of data and the age `age_s`; None: unknown."""
         for window in (self._minute, self._ten_minutes):
             window.came(key, size, now)
         if age_s is not None and key in self._followed:
             self._minute.aged(key, age_s, now)
 
     def clear(self) -> None:
-        """Forget every message."""
+        """Discard all messages."""
         for window in (self._minute, self._ten_minutes):
             window.clear()
 
     def is_forgotten(self, now: float) -> bool:
-        """Whether the stream was not observed in any window."""
+        """Return whether the stream was not observed in any window."""
         return self.time.last(now) < now - TEN_MINUTES_S
 
     def snapshot(self, now: float) -> StreamKeys:
-        """The top keys now. From now on their ages are followed."""
+        """Return the top keys, and measure ages on these keys from now on."""
         for window in (self._minute, self._ten_minutes):
             window.leave(now)
         observed_s = self._observed_s(self._ten_minutes, now)
@@ -291,13 +291,13 @@ class ObservedKeys:
 
 
 class _Listener:
-    """Counts what comes in one run."""
+    """Listener that counts the messages of one run."""
 
     def __init__(self, keys: ObservedKeys, opened: Callable[[], None], clock: Callable[[], float]) -> None:
         self._keys, self._opened, self._clock = keys, opened, clock
 
     def event(self, seen: Observation) -> None:
-        """Counts a delivery that is no redelivery, and notes when the stream is first observed."""
+        """Count a first delivery, and record the start of the observation."""
         event = seen.event
         if isinstance(event, Opened):
             self._opened()
@@ -307,24 +307,24 @@ class _Listener:
             self._keys.came(event.key, event.data_size or 0, age_s, now)
 
     def ended(self, end: RunEnded) -> None:
-        """The run is over."""
+        """Record the end of the observation."""
         del end
         self._keys.time.end(self._clock())
 
 
 class _StreamSink:
-    """The listener of the runs that observe one stream."""
+    """Sink of the runs that observe one stream."""
 
     def __init__(self, top_keys: TopKeys, subscription: str) -> None:
         self._top_keys, self._subscription = top_keys, subscription
 
     def begin(self, run: RunBegun) -> _Listener:
-        """A run begins."""
+        """Return the listener of a run that starts."""
         return self._top_keys.listener(run.probe_instance, self._subscription)
 
 
 class TopKeys:
-    """The top keys of all streams that a prober observes. Belongs to the event loop."""
+    """Top keys of all streams that a prober observes. For the event loop only."""
 
     def __init__(self, clock: Callable[[], float] = wall_s) -> None:
         self._clock = clock
@@ -332,11 +332,11 @@ class TopKeys:
         self._answer: tuple[float, tuple[StreamKeys, ...]] = (float("-inf"), ())
 
     def sink(self, subscription: str) -> _StreamSink:
-        """The sink of the runs that observe a stream through a subscription, by its name in metrics."""
+        """Return the sink of the runs that observe a stream through a subscription, by its name in metrics."""
         return _StreamSink(self, subscription)
 
     def listener(self, instance: ProbeInstance, subscription: str) -> _Listener:
-        """The listener of a run that begins now."""
+        """Return the listener of a run that starts now."""
         name = instance.target, subscription
         keys = self._streams.get(name) or ObservedKeys(instance, subscription)
         keys.follow(instance)
@@ -348,7 +348,7 @@ class TopKeys:
         return _Listener(keys, opened, self._clock)
 
     def snapshot(self) -> tuple[StreamKeys, ...]:
-        """Every stream that was observed in the last ten minutes, by target and subscription."""
+        """Return every stream that was observed in the last ten minutes, by target and subscription."""
         now = self._clock()
         if not 0.0 <= now - self._answer[0] < FRESH_S:
             for name in [name for name, keys in self._streams.items() if keys.is_forgotten(now)]:
@@ -357,7 +357,7 @@ class TopKeys:
         return self._answer[1]
 
     def close(self) -> None:
-        """Forget everything: the library complains about sketches that are still there when the interpreter ends."""
+        """Discard all data: the library reports sketches that still exist at the end of the interpreter as leaks."""
         for keys in self._streams.values():
             keys.clear()
         self._streams.clear()

@@ -1,4 +1,4 @@
-"""Status of a probe instance, and of everything, as pages and the API's `status` show it. Verdicts stay PASS, FAIL and UNKNOWN."""
+"""Status of a probe instance, and of all of them, for the pages and the API's `status`. Verdicts stay PASS, FAIL and UNKNOWN."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Condition(StrEnum):
 
     OUTAGE       the target cannot be reached.
     FAIL         a guarantee is broken.
-    BLIND        the target answers, and no run of any probe on it can be verified. Only of everything, never of one probe instance.
-    UNKNOWN      no verdict, or one that is too old.
+    BLIND        the target answers, and no run of any probe on it can be verified. Only of the whole status, never of a probe instance.
+    UNKNOWN      no verdict, or a verdict that is too old.
     WARN         the only violations are of behaviour that Google documents as usual, and does not guarantee.
     STARTING     the first run has not ended yet, and is not late.
-    PASS         nothing that was observed breaks a guarantee.
+    PASS         no observation breaks a guarantee.
     MAINTENANCE  not verified.
     """
 
@@ -35,7 +35,7 @@ class Condition(StrEnum):
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict that it stands for; None: none, under maintenance."""
+        """Verdict of the condition; None under maintenance."""
         return _VERDICTS.get(self, Verdict.UNKNOWN)
 
 
@@ -50,18 +50,18 @@ _KINDS: Final = frozenset(kind.value for kind in Kind)
 
 
 def worst_of(conditions: Iterable[Condition]) -> Condition:
-    """The worst of several; UNKNOWN of none."""
+    """Return the worst condition; UNKNOWN if there is none."""
     found = set(conditions)
     return next((one for one in Condition if one in found), Condition.UNKNOWN)
 
 
 def of_kinds(kinds: Collection[Kind]) -> Condition:
-    """FAIL, or WARN if all kinds are against usual behaviour only."""
+    """Return FAIL, or WARN if all kinds are violations of usual behaviour only."""
     return Condition.WARN if kinds and USUAL.issuperset(kinds) else Condition.FAIL
 
 
 def of_run(verdict: Verdict, reason: str) -> Condition:
-    """Condition after a run with this verdict and reason; the reason of a FAIL lists the kinds of findings."""
+    """Return the condition after a run with this verdict and reason; the reason of a FAIL lists the kinds of findings."""
     return (
         of_kinds({Kind(name) for name in reason.split(", ") if name in _KINDS}) if verdict is Verdict.FAIL else Condition(verdict)
     )

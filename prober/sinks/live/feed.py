@@ -1,6 +1,6 @@
-"""The events of runs under way, for people who watch them: a sink that keeps the latest of each run, and hands new ones to viewers.
+"""Live feed of runs: a sink that keeps the latest events of each run and passes new events to viewers.
 
-Everything is bounded: events of a run, keys, events of a key, and viewers. Belongs to the loop.
+Numbers of events, keys and viewers are bounded. For the event loop only.
 """
 
 from __future__ import annotations
@@ -22,24 +22,27 @@ from prober.runs.probe_instance import ProbeInstance
 from prober.runs.sink import RunBegun, RunEnded
 
 EVENTS_KEPT_MAX: Final = 500
-"""Of each run, the latest."""
+"""Latest events kept for each run."""
 KEY_EVENTS_KEPT_MAX: Final = 100
-"""Of each key, the latest beside those."""
+"""Latest events kept for each key, in addition to those of its run."""
 KEYS_KEPT_MAX: Final = 200
-"""Of each run, those with the latest events."""
+"""Keys kept for each run: those with the latest events."""
 ENDED_KEPT_MAX: Final = 5
-"""Runs that have ended; their events are kept for those who follow a finding to its message."""
+"""Ended runs whose events are kept, for links from a finding to its message."""
 VIEWERS_MAX: Final = 5
 SESSIONS_MAX: Final = 1_000
 """Sessions of a run whose subscriber is kept."""
 
 
 class TooManyViewers(Exception):
-    """So many watch already that another one would disturb what is measured."""
+    """The maximum number of viewers is reached; another would disturb the measurements."""
 
 
 class Step(NamedTuple):
-    """An event with its number in the run, from 1 on, as findings name it; the findings made with it. `event` None: the end of the run."""
+    """An event with its number in the run, from 1 on, and the findings made with it.
+
+    Witnesses of findings are these numbers. `event` None: the end of the run.
+    """
 
     number: int
     event: Event | None
@@ -47,7 +50,7 @@ class Step(NamedTuple):
 
     @property
     def key(self) -> str | None:
-        """The ordering key of the event's message, empty if that has none; None: the event concerns all keys."""
+        """Ordering key of the event's message, empty if it has none; None: the event concerns all keys."""
         key: str | None = getattr(self.event, "key", None)
         return key
 
@@ -57,14 +60,14 @@ _latest_steps = partial(deque[Step], maxlen=KEY_EVENTS_KEPT_MAX)
 
 @dataclass(eq=False, slots=True)
 class WatchedRun:
-    """A run under way, or one that has ended (`verdict`).
+    """A run in progress, or an ended run (`verdict`).
 
-    steps        the latest events. `count`: how many there were.
-    begun_t      when the run began, on the recorder's clock; `first_t`: the time of the first event.
+    steps        the latest events. `count`: number of all events.
+    begun_t      start of the run, on the recorder's clock; `first_t`: time of the first event.
     keys         the latest events of each key, and those that revealed a finding on it; the key with the newest event last.
     general      the latest events that concern all keys.
-    owners       the subscriber of a session, by subscription and session.
-    places       each subscriber with its place in the order of their beginning.
+    owners       subscriber of each session, by subscription and session.
+    places       position of each subscriber in the order of their first sessions.
     """
 
     run_id: str
@@ -82,18 +85,18 @@ class WatchedRun:
 
     @property
     def last(self) -> int:
-        """The number of the newest step; 0: there is none."""
+        """Number of the newest step; 0 if there is none."""
         return self.steps[-1].number if self.steps else 0
 
     def steps_of(self, key: str) -> list[Step]:
-        """The latest events of a key with those that concern all keys, in order; of an empty key, the latest of all."""
+        """Return the latest events of a key and those that concern all keys, in order; for an empty key, the latest of all."""
         if not key:
             return list(self.steps)
         own = self.keys.get(key) or [step for step in self.steps if step.key == key]
         return list(merge(own, self.general, key=lambda step: step.number))
 
     def event(self, seen: Observation) -> None:
-        """Keeps an event."""
+        """Keep an event."""
         event = seen.event
         if isinstance(event, Opened) and len(self.owners) < SESSIONS_MAX:
             self.owners[event.subscription, event.session] = event.subscriber
@@ -103,7 +106,7 @@ class WatchedRun:
         self._keep(Step(self.count, event, seen.findings))
 
     def ended(self, end: RunEnded) -> None:
-        """Keeps the verdict, and the findings that only the end decided."""
+        """Keep the verdict, and the findings that only the end decided."""
         self.verdict = end.result.verdict
         self._keep(Step(self.count + 1, None, end.findings))
 
@@ -117,7 +120,7 @@ class WatchedRun:
                 self._latest_of(key).append(step)
 
     def _latest_of(self, key: str) -> deque[Step]:
-        """The latest events of a key, which becomes the newest; the oldest key is dropped for a new one."""
+        """Return the latest events of a key and mark the key as the newest; beyond the limit, drop the oldest key."""
         if key not in self.keys:
             self.keys[key] = _latest_steps()
             if len(self.keys) > KEYS_KEPT_MAX:
@@ -128,7 +131,7 @@ class WatchedRun:
 
 @dataclass(eq=False, slots=True)
 class Viewer:
-    """Follows a run behind an event; with a key, only the events of that key and those that concern all keys."""
+    """Reader of a run's events after the number `after`; with a key, only of its events and those that concern all keys."""
 
     run: WatchedRun
     key: str
@@ -136,11 +139,11 @@ class Viewer:
 
     @property
     def is_over(self) -> bool:
-        """Whether the run has ended and all its events were handed over."""
+        """Whether the run has ended and the viewer has taken all its events."""
         return self.run.verdict is not None and self.after >= self.run.last
 
     def take(self, at_most: int) -> list[Step]:
-        """The next events, at most so many."""
+        """Return the next events, at most `at_most`."""
         taken = [step for step in self.run.steps_of(self.key) if step.number > self.after][:at_most]
         if taken:
             self.after = taken[-1].number
@@ -148,7 +151,7 @@ class Viewer:
 
 
 class LiveFeed:
-    """A sink of runs. `viewers`: how many watch at the moment; `refused`: how many were one too many so far."""
+    """A sink of runs. `viewers`: number of current viewers; `refused`: number of viewers rejected so far because of the limit."""
 
     def __init__(self) -> None:
         self.viewers = 0
@@ -156,7 +159,7 @@ class LiveFeed:
         self._runs: dict[str, WatchedRun] = {}
 
     def begin(self, run: RunBegun) -> WatchedRun:
-        """A run begins; the oldest of those that have ended is forgotten."""
+        """Return the record of a run that starts; drop the oldest ended runs beyond the limit."""
         ended = [one.run_id for one in self._runs.values() if one.verdict is not None]
         for run_id in ended[: max(0, len(ended) - ENDED_KEPT_MAX)]:
             del self._runs[run_id]
@@ -164,12 +167,12 @@ class LiveFeed:
         return self._runs[run.run_id]
 
     def runs(self) -> tuple[WatchedRun, ...]:
-        """The runs under way and the last that have ended, the newest first."""
+        """Return the runs in progress and the latest ended runs, the newest first."""
         return tuple(reversed(self._runs.values()))
 
     @contextmanager
     def watching(self, run: WatchedRun, key: str, after: int) -> Iterator[Viewer]:
-        """A viewer of the events of a run behind this number; `key` empty: of all keys. Raises `TooManyViewers`."""
+        """Yield a viewer of a run's events after the number `after`; an empty key means all keys. Raises `TooManyViewers`."""
         if self.viewers >= VIEWERS_MAX:
             self.refused += 1
             raise TooManyViewers

@@ -1,18 +1,18 @@
-"""Incidents: one for each target and symptom, with the affected probe instances and kinds of findings listed inside.
+"""Incidents: one for each target and symptom, with its affected probe instances and kinds of findings.
 
     incidents = after_run(known, EndedRun(result, ended_at, interval_s, exemplars, reached_at))
 
-**End.** An incident closes when it was not seen for three times its longest gap between two sightings, at least `QUIET_MIN_S` and at most
-`QUIET_MAX_S`. The interval of a probe that shows it counts as a gap: an hourly probe needs three hours. After three average gaps a fault
-that is still there would have been seen with a probability of 95 % (rule of three). An outage closes earlier: with the first run of an
-affected probe instance that reaches the target.
+**End.** An incident closes when its symptom was not observed for three times the longest gap between two sightings, at least `QUIET_MIN_S`
+and at most `QUIET_MAX_S`. The interval of an affected probe counts as a gap: an hourly probe needs three hours. Within three average gaps,
+a persisting fault would be observed with a probability of 95 % (rule of three). An outage closes earlier: with the first run of an affected
+probe instance that reaches the target.
 
-An outage begins with the last success on the target before the first run that could not reach it.
+An outage starts at the last success on the target before the first run that could not reach it.
 
-An incident is *raised* when the first run with it is recorded, as an outage or with a broken guarantee: from then on a person is expected
-to acknowledge it (`slo.acknowledgements`). One of usual behaviour only (WARN) is not raised.
+An incident is *raised* when its first run is recorded, if it is an outage or a broken guarantee. From then on a person is expected to
+acknowledge it (`slo.acknowledgements`). An incident of usual behaviour only (WARN) is not raised.
 
-Pure: times are seconds since 1970, and arguments. Runs may come in any order, each once.
+Pure: times are arguments, in seconds since 1970. Each run is passed once, in any order.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
 QUIET_MIN_S: Final = HOUR_S
 QUIET_MAX_S: Final = DAY_S
 GAPS: Final = 3.0
-"""Rule of three."""
+"""Number of gaps after which an incident closes (rule of three)."""
 RULE: Final = (
     "An incident closes when it was not seen for three times its longest gap or probe interval, at least 1 h and at most 24 h. "
     "An outage closes with the first run that reaches the target again."
@@ -43,7 +43,7 @@ RULE: Final = (
 
 
 class Exemplar(NamedTuple):
-    """The finding shown for an incident. `events`: length of the trace that proves it; None: no proof."""
+    """The finding shown for an incident. `events`: number of events in the trace that proves it; None: no proof."""
 
     finding_id: str
     events: int | None
@@ -53,7 +53,7 @@ NO_EXEMPLAR: Final = Exemplar("", None)
 
 
 class Acknowledgement(NamedTuple):
-    """A person knows of the incident. `until`: the acknowledgement ends then; None: with the incident."""
+    """Acknowledgement of an incident by a person. `until`: its end; None: the end of the incident."""
 
     at: float
     by: str
@@ -63,12 +63,12 @@ class Acknowledgement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """A run as incidents see it.
+    """An ended run, as input for incidents.
 
-    interval_s  longest time between the starts of two runs there; 0: not known.
+    interval_s  longest time between the starts of two runs of the probe instance; 0: unknown.
     exemplars   a finding of each kind that failed the run, if any is kept.
-    reached_at  end of the newest earlier run that reached the target, whichever probe made it; None: none is known.
-    recorded_at when it was stored: before that its incident cannot be acknowledged. 0: not later than it ended.
+    reached_at  end of the newest earlier run, of any probe, that reached the target; None: unknown.
+    recorded_at time of its storage, before which its incident cannot be acknowledged; 0: not after its end.
     found_at    time of the first finding of each kind that failed the run, if any is kept.
     """
 
@@ -85,15 +85,15 @@ class EndedRun:
 class Incident:
     """One fault of a target.
 
-    first_at    time of the first finding, not the end of its run; of an outage the last success before.
-    last_at     end of the last run with it.
-    closes_at   expected end, if it is not seen again.
-    affected    findings by kind at each probe instance that showed it.
-    runs, runs_total   runs with it, of all runs with a verdict at the affected probe instances since.
-    unsent      publishes that the schedule wanted and that could not be sent.
+    first_at    time of the first finding, not the end of its run; for an outage, the last success before it.
+    last_at     end of the last run with the symptom.
+    closes_at   expected end if no further run shows the symptom.
+    affected    findings by kind at each affected probe instance.
+    runs, runs_total   runs with the symptom, of all runs with a verdict at the affected probe instances since `first_at`.
+    unsent      scheduled publishes that could not be sent.
     closed_at   None: open.
-    raised_at   when it was raised; None: not, as its findings are of usual behaviour only.
-    first_acknowledged_at   the first acknowledgement in force since it was raised, also if it has ended; None: none.
+    raised_at   None: not raised, since its findings are of usual behaviour only.
+    first_acknowledged_at   the first valid acknowledgement after it was raised, also if it has ended; None: none.
     """
 
     incident_id: str
@@ -123,12 +123,12 @@ class Incident:
 
     @property
     def findings(self) -> int:
-        """Number of findings, also of those that are not kept one by one."""
+        """Number of findings, including those that are not kept individually."""
         return sum(kinds.total() for kinds in self.affected.values())
 
     @property
     def status(self) -> Condition:
-        """OUTAGE, FAIL, or WARN for usual behaviour."""
+        """OUTAGE, FAIL, or WARN for violations of usual behaviour only."""
         return (
             Condition.OUTAGE
             if self.symptom is Symptom.OUTAGE
@@ -136,16 +136,16 @@ class Incident:
         )
 
     def is_open(self, now: float) -> bool:
-        """Whether it is neither closed nor due to be."""
+        """Return whether the incident is open: neither closed nor due to close."""
         return self.closed_at is None and now < self.closes_at
 
     def is_acknowledged(self, now: float) -> bool:
-        """Whether a person knows of it at that time."""
+        """Return whether an acknowledgement is valid at that time."""
         return self.acknowledged is not None and (self.acknowledged.until is None or now < self.acknowledged.until)
 
 
 def earliest(found: Iterable[tuple[Kind, float]]) -> dict[Kind, float]:
-    """The earliest time of each kind."""
+    """Return the earliest time of each kind."""
     first: dict[Kind, float] = {}
     for kind, at in found:
         first[kind] = min(at, first.get(kind, at))
@@ -153,7 +153,7 @@ def earliest(found: Iterable[tuple[Kind, float]]) -> dict[Kind, float]:
 
 
 def found_in(result: RunResult) -> dict[Symptom, Counter[Kind]]:
-    """Symptoms that a run shows, with the findings by kind; none of an outage."""
+    """Return the symptoms that a run shows, with their findings by kind; an outage has none of its own."""
     found: dict[Symptom, Counter[Kind]] = {Symptom.OUTAGE: Counter()} if result.unreachable else {}
     for (kind, status), count in result.counts.items():
         if status in FAILING and count:
@@ -162,12 +162,12 @@ def found_in(result: RunResult) -> dict[Symptom, Counter[Kind]]:
 
 
 def reached(result: RunResult) -> bool:
-    """Whether a run shows that the target can be reached."""
+    """Return whether a run shows that the target can be reached."""
     return not (result.unreachable or result.internal_error)
 
 
 def after_run(known: Mapping[Symptom, Incident], run: EndedRun) -> dict[Symptom, Incident]:
-    """Incidents of a target that a run opens or changes, given the newest one of each symptom, open or closed."""
+    """Return the incidents of a target that a run opens or changes. `known`: the newest of each symptom, open or closed."""
     found, changed = found_in(run.result), dict[Symptom, Incident]()
     for symptom, kinds in found.items():
         before = known.get(symptom)
@@ -179,14 +179,14 @@ def after_run(known: Mapping[Symptom, Incident], run: EndedRun) -> dict[Symptom,
 
 
 def _continues(before: Incident, run: EndedRun) -> bool:
-    """Whether a sighting belongs to an incident. A run that began in an outage belongs to it, however late it ended."""
+    """Return whether a run belongs to an incident. A run that started during an outage does, however late it ended."""
     if before.closed_at is None:
         return run.ended_at < before.closes_at
     return (run.result.started_at if before.symptom is Symptom.OUTAGE else run.ended_at) < before.closed_at
 
 
 def _concerns(incident: Incident, run: EndedRun) -> bool:
-    """Whether the absence of the symptom in a run counts: at an affected probe instance, since it was first seen."""
+    """Return whether a run without the symptom counts: at an affected probe instance, after the first sighting."""
     return (
         incident.is_open(run.ended_at)
         and run.result.probe_instance in incident.affected
@@ -230,5 +230,5 @@ def _not_seen(before: Incident, run: EndedRun) -> Incident:
 
 
 def _better(known: Exemplar, shown: list[Exemplar]) -> Exemplar:
-    """The first one with a proof; else the first one."""
+    """Return the first exemplar with a proof, else the first one."""
     return next((one for one in (known, *shown) if one.events is not None), known if known.finding_id or not shown else shown[0])

@@ -1,6 +1,6 @@
-"""How everything stands, as frozen values: what the service answers when it is asked, and what is shown of it.
+"""Immutable snapshots of the prober's state, for the API and the pages.
 
-A *probe instance* is one probe on one target, seen from one vantage. Times are seconds since 1970.
+A *probe instance* is a probe on a target, at a vantage. Times are seconds since 1970.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BLIND_RUNS_MIN: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """What is remembered of a run: the words of `RunResult`."""
+    """Summary of a run, with fields of `RunResult`."""
 
     run_id: str
     verdict: Verdict
@@ -37,7 +37,7 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class FindingCount:
-    """How many findings of one kind and status a run made."""
+    """Number of findings of a kind and status in a run."""
 
     kind: Kind
     status: Status
@@ -46,7 +46,7 @@ class FindingCount:
 
 @dataclass(frozen=True, slots=True)
 class LastRun(RunSummary):
-    """What is remembered of a probe instance's newest run beyond the summary: what it used, found and counted."""
+    """The newest run of a probe instance: its summary, resources, findings and counters."""
 
     seed: int
     topic: str
@@ -56,7 +56,7 @@ class LastRun(RunSummary):
 
     @classmethod
     def of(cls, result: RunResult) -> LastRun:
-        """What is remembered of a run."""
+        """Return the record of a run from its result."""
         return cls(
             result.run_id,
             result.verdict,
@@ -76,10 +76,10 @@ class LastRun(RunSummary):
 class FailingFinding:
     """A finding that failed a run.
 
-    found_at     when the checker made it, seconds since 1970.
-    t            when it was decided in the run's own time, in seconds of the monotonic clock.
-    explanation  it in plain words, on one line.
-    finding_id   its name in the status store, whether it is there (yet) or not.
+    found_at     time at which the checker made it, in seconds since 1970.
+    t            time of the decision in the run's own time, in seconds of the monotonic clock.
+    explanation  plain words, on one line.
+    finding_id   its id in the status store, also if the store does not contain it (yet).
     """
 
     run_id: str
@@ -95,14 +95,14 @@ class FailingFinding:
 
 @dataclass(frozen=True, slots=True)
 class RunOrdered:
-    """What became of the wish for a run at a probe instance. `run_id`: the run that begins now; None: none does, and `reason` says why."""
+    """Answer to a request for a run. `run_id`: the run that starts now; None: no run starts, for `reason`."""
 
     run_id: str | None
     reason: str = ""
 
 
 class SkippedRun(NamedTuple):
-    """A run that the schedule asked for and that did not start."""
+    """A scheduled run that did not start."""
 
     reason: str
     at: float
@@ -110,16 +110,16 @@ class SkippedRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InstanceSnapshot:
-    """How a probe instance stands.
+    """State of a probe instance.
 
-    verdict         of the newest run; None: no run has ended yet. `since`: it has been that since the end of that run.
-    status          its condition now; it counts for all of them together.
-    overdue_s       for how long a run should have ended by now; None if it is not overdue.
-    running_since   when the run under way began; None if there is none.
-    next_run_at     when the next one is to begin; None if that is not known.
-    history         the last runs, oldest first; `runs` says how many ended with each verdict so far.
-    findings        the newest ones of open incidents, newest run first; `findings_dropped`: further ones.
-    runs_expected   how many runs the schedule asked for; `runs_skipped` of them did not start.
+    verdict         of the newest run; None: no run has ended yet. `since`: end of the first run in a row with this verdict.
+    status          its current condition, which counts for the status of the prober.
+    overdue_s       time since a run should have ended; None: not overdue.
+    running_since   start of the current run; None: there is none.
+    next_run_at     start of the next run; None: unknown.
+    history         the last runs, oldest first; `runs`: numbers of all runs so far, by verdict.
+    findings        the newest findings of open incidents, newest run first; `findings_dropped`: number of others.
+    runs_expected   number of scheduled runs; `runs_skipped` of them did not start.
     maintenance     its reason, which may be empty; None: not under maintenance.
     """
 
@@ -143,17 +143,17 @@ class InstanceSnapshot:
 
     @property
     def is_counted(self) -> bool:
-        """Whether it is not under maintenance."""
+        """Whether the probe instance counts: it is not under maintenance."""
         return self.status is not Condition.MAINTENANCE
 
     @property
     def last_condition(self) -> Condition | None:
-        """Its condition after the newest run alone; None: no run has ended yet."""
+        """Condition by the newest run alone; None: no run has ended yet."""
         return None if self.last_run is None else of_run(self.last_run.verdict, self.last_run.reason)
 
     @property
     def is_blind(self) -> bool:
-        """Whether its newest runs reached the target and could not be verified: one of them may be bad luck."""
+        """Whether the newest runs reached the target but could not be verified; a single run of this kind may be an accident."""
         newest = self.history[-BLIND_RUNS_MIN:]
         is_unknown = len(newest) == BLIND_RUNS_MIN and all(run.verdict is Verdict.UNKNOWN for run in newest)
         return self.status is Condition.UNKNOWN and is_unknown
@@ -161,12 +161,12 @@ class InstanceSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ProberSnapshot:
-    """One prober.
+    """State of a prober.
 
-    `last_heartbeat_at`: when it last reported its probe instances; `silent`: that is too long ago to rely on.
+    `last_heartbeat_at`: time of the latest report of its probe instances; `silent`: the report is too old to rely on.
 
-    `configuration`: the one in force there; None: not reported. `own`: what it read of the user's own subscriptions. `streams`: the streams
-    that it observes, with their top keys.
+    `configuration`: the configuration in force; None: not reported. `own`: readings of the user's own subscriptions. `streams`: observed
+    streams with their top keys.
     """
 
     instance: str
@@ -181,15 +181,15 @@ class ProberSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class StatusSnapshot:
-    """How everything stands at `at`. `since`: when the verdict was first seen to be this one.
+    """The complete state at `at`. `since`: time from which the verdict has been the present one.
 
     version, instance, started_at   of the process that answers.
-    probers    who probes.
-    incidents  all that are open, the newest first.
-    troubles   what is wrong with probers or the store, one line each; none of it says anything about a target.
-    own_subscriptions   the user's own subscriptions beside the prober's; nothing in them counts for the verdict.
-    streams    observed streams with the top keys of the moment, of all probers.
-    stored     whether it was read from the status store, so that all runs, findings and incidents in it are there.
+    probers    all probers.
+    incidents  all open incidents, the newest first.
+    troubles   problems of probers or the store, one line each; none is a problem of a target.
+    own_subscriptions   the user's own subscriptions beside the prober's; they do not count for the verdict.
+    streams    observed streams with their current top keys, of all probers.
+    stored     read from the status store, and so complete in runs, findings and incidents.
     """
 
     at: float
@@ -209,20 +209,20 @@ class StatusSnapshot:
 
     @property
     def status(self) -> Condition:
-        """The worst condition of all probe instances and of their open incidents; BLIND if no probe of a target verifies anything."""
+        """The worst condition of all probe instances and their open incidents; BLIND if no probe of a target can verify."""
         conditions = [instance.status for instance in self.probe_instances if instance.is_counted]
         blind = [Condition.BLIND] if self.blind else []
         return worst_of([*conditions, *blind, *(one.status for one in self.counted_incidents)])
 
     @property
     def counted_incidents(self) -> tuple[Incident, ...]:
-        """Incidents that affect a probe instance which is probed and not under maintenance."""
+        """Incidents that affect a probe instance that is probed and not under maintenance."""
         counted = {instance.probe_instance.key for instance in self.probe_instances if instance.is_counted}
         return tuple(one for one in self.incidents if not counted.isdisjoint(one.affected))
 
     @property
     def blind(self) -> Mapping[str, tuple[InstanceSnapshot, ...]]:
-        """Targets of which no probe instance can verify anything, with their probe instances."""
+        """Targets without any probe instance that can verify, with their probe instances."""
         by_target: dict[str, list[InstanceSnapshot]] = {}
         for instance in self.probe_instances:
             if instance.is_counted:
@@ -234,9 +234,9 @@ class StatusSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether the service does its work.
+    """Whether the service is ready.
 
-    `problems`: what keeps it from that, one line each, without internal details.
+    `problems`: obstacles, one line each, without internal details.
     """
 
     ready: bool

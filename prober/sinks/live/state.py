@@ -1,11 +1,11 @@
-"""The status of every probe instance of this process, in memory: reported to the status store, and shown while that is unreachable.
+"""The status of every probe instance of this process, in memory: reported to the status store, and shown while the store is unreachable.
 
 The condition of a probe instance follows from its newest run (`condition.of_run`). It is STARTING until the first run has ended or is late,
-UNKNOWN when a PASS is not renewed in time, MAINTENANCE under maintenance. It is OUTAGE when its newest run could not reach the target, and
-also, without waiting for its own run, when no run of any probe instance has reached the target since its outage began.
+UNKNOWN when a PASS is not renewed in time, MAINTENANCE under maintenance. It is OUTAGE when its newest run could not reach the target. It
+is also OUTAGE, before its own next run, when no run of any probe instance has reached the target since its outage started.
 
-Everything is bounded, and what is dropped is counted. This module reads no clock: times are seconds since 1970, given by the caller, best
-from a clock that does not step.
+All data are bounded, and drops are counted. This module reads no clock: callers pass times in seconds since 1970, preferably from a clock
+that does not step.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ from prober.slo.objectives import Measure, Objective, SliCounts
 RUNS_KEPT_MAX: Final = 50
 FINDINGS_KEPT_MAX: Final = 20
 MISSED_INTERVALS_MAX: Final = 3
-"""A probe instance is overdue when no run ended for so many intervals and the time of its longest run."""
+"""A probe instance is overdue when no run has ended for this number of intervals plus the time of its longest run."""
 FIRST_RUN_MAX_S: Final = 300.0
-"""A probe instance is STARTING for its interval and this time: longer than the first run of any probe takes on a target that answers."""
+"""STARTING lasts for the interval and this time at most: longer than a first run of any probe on a target that answers."""
 
 
 class LiveRun:
-    """Listens to one run: that it is under way is all there is to show of it before its end."""
+    """Listener of one run: before its end, only its start is shown."""
 
     def __init__(self, state: LiveState, instance: ProbeInstance) -> None:
         self._state, self._instance = state, instance
 
     def event(self, seen: Observation) -> None:
-        """Nothing of it is shown."""
+        """Ignore the event."""
 
     def ended(self, end: RunEnded) -> None:
-        """The run is over; what came of it is shown if it counts."""
+        """Record the end of the run, and its result if it counts."""
         self._state.over(self._instance)
         if end.is_counted:
             self._state.ended(self._instance, end.result, end.ended_at)
@@ -71,11 +71,11 @@ class LiveRun:
 
 
 class LiveState:
-    """Gets each run and the events of the schedule.
+    """State of all probe instances, updated by runs and by events of the schedule.
 
-    KeyError for a probe instance, target or objective that is not watched.
+    Methods raise KeyError for a probe instance, target or objective that is not watched.
 
-    `changes` grows whenever something changes that a reader would see, but for the passing of time.
+    `changes` increases with every change that a reader can see, except the passing of time.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class LiveState:
         self._verdict, self._since = Verdict.UNKNOWN, started_at
 
     def follow(self, instances: Iterable[ProbeInstance], objectives: Iterable[Objective]) -> None:
-        """These are the probe instances that may be watched, and the objectives, from now on. What was counted so far stays counted."""
+        """Replace the known probes of targets and the objectives. Previous counts are kept."""
         self._probes = {}
         for instance in instances:
             self._probes.setdefault(instance.target, set()).add(instance.probe)
@@ -112,17 +112,17 @@ class LiveState:
         self.changes += 1
 
     def configured(self, status: ConfigurationStatus) -> None:
-        """Which configuration is in force."""
+        """Record the configuration in force."""
         self._configuration = status
         self.changes += 1
 
     def read(self, own: tuple[OwnSubscriptionStatus, ...]) -> None:
-        """The user's own subscriptions were read."""
+        """Record the readings of the user's own subscriptions."""
         self._own = own
         self.changes += 1
 
     def watched(self, instance: ProbeInstance, at: float) -> None:
-        """A probe instance is watched from now on. One that was watched until now has become another one: what is known of it stays."""
+        """Watch a probe instance. If an instance with its key was watched before, replace it and keep its record."""
         known = self._records.get(instance.key)
         if known is None:
             self._records[instance.key] = _Record(instance, at)
@@ -132,49 +132,49 @@ class LiveState:
         self._probes.setdefault(instance.target, set()).add(instance.probe)
 
     def left(self, instance: ProbeInstance) -> None:
-        """A probe instance was removed, or is another prober's.
+        """Stop watching a probe instance: it was removed, or belongs to another prober.
 
-        Earlier counts stay.
+        Earlier counts are kept.
         """
         self._records.pop(instance.key, None)
         self.changes += 1
 
     def planned(self, instance: ProbeInstance, at: float | None) -> None:
-        """When the next run begins; None: unknown."""
+        """Record the start of the next run; None: unknown."""
         self._records[instance.key].next_run_at = at
 
     def expected(self, instance: ProbeInstance) -> None:
-        """The schedule asked for a run."""
+        """Count a scheduled run."""
         self._records[instance.key].expected += 1
 
     def skipped(self, instance: ProbeInstance, reason: str, at: float) -> None:
-        """A run that the schedule asked for did not start."""
+        """Count a scheduled run that did not start."""
         self._records[instance.key].skip(SkippedRun(reason, at))
         self.changes += 1
 
     def begin(self, run: RunBegun) -> LiveRun:
-        """A run begins, on the topic and subscription that its probe instance names."""
+        """Record the start of a run and return its listener. The probe instance names the run's topic and subscription."""
         self.started(run.probe_instance, run.started_at)
         return LiveRun(self, run.probe_instance)
 
     def started(self, instance: ProbeInstance, at: float) -> None:
-        """A run is under way at a probe instance."""
+        """Record that a run is in progress."""
         record = self._records[instance.key]
         record.probe_instance, record.running_since = instance, at
         self.changes += 1
 
     def over(self, instance: ProbeInstance) -> None:
-        """No run is under way any more.
+        """Record that no run is in progress.
 
-        `ended` reports its result, if it counts.
+        `ended` records the result, if it counts.
         """
         record = self._records.get(instance.key)
-        if record is not None:  # else the probe instance is another prober's by now
+        if record is not None:  # otherwise the probe instance belongs to another prober now
             record.running_since = None
         self.changes += 1
 
     def ended(self, instance: ProbeInstance, result: RunResult, at: float) -> None:
-        """A run ended. Its checks count for the objectives of its target."""
+        """Record the result of a run, and count its checks for the objectives of its target."""
         record = self._records[instance.key]
         shown = record.end(result, at)
         known = self._incidents.setdefault(instance.target, {})
@@ -190,7 +190,7 @@ class LiveState:
         self._overall(at)
 
     def checked(self, target: str, checks: Mapping[Indicator, SliCounts]) -> None:
-        """The checks of a run, or what was proven before it was cut short, count for the objectives of its target."""
+        """Count the checks of a run for the objectives of its target; of a run that was cut short, those that were proven."""
         for objective in self._objectives.values():
             counts = checks.get(objective.indicator)
             if counts is not None:
@@ -198,22 +198,22 @@ class LiveState:
                 self._checks[key] = self._checks.get(key, SliCounts()) + counts
 
     def under_maintenance(self, instance: ProbeInstance, reason: str | None, at: float) -> None:
-        """Maintenance began, or goes on, for this reason; None: there is none, or no more."""
+        """Record the reason of a maintenance that starts or continues; None: there is no maintenance."""
         if self._records[instance.key].maintain(reason, at):
             self.changes += 1
         self._overall(at)
 
     def counted(self, target: str, objective: str, total: SliCounts) -> None:
-        """So much was counted on a target since the start for an objective, by name, beyond the checks of runs: durations, slices of time.
+        """Replace the total of an objective, by name, on a target since the start, without the checks of runs: durations, slices of time.
 
-        A total, which takes the place of the one before. Raises KeyError for a target or an objective that is not known.
+        Raises KeyError for an unknown target or objective.
         """
         if target not in self._probes or objective not in self._objectives:
             raise KeyError(target, objective)
         self._counted[target, self._objectives[objective].measure] = total
 
     def snapshot(self, now: float, troubles: tuple[str, ...] = (), streams: tuple[StreamKeys, ...] = ()) -> StatusSnapshot:
-        """How everything stands now; `troubles` of the prober itself and the `streams` that it observes are passed on."""
+        """Return a snapshot of the state; it includes `troubles` of the prober and the observed `streams`."""
         incidents = (one for target in self._incidents for one in self._open(target, now).incidents.values())
         return StatusSnapshot(
             now,
@@ -242,14 +242,14 @@ class LiveState:
         )
 
     def _open(self, target: str, now: float) -> _Open:
-        """Open incidents of a target that this process began to see, which may be fewer than the store knows."""
+        """Return the open incidents of a target that this process has seen since its start; the store may contain more."""
         incidents = {symptom: one for symptom, one in self._incidents.get(target, {}).items() if one.is_open(now)}
         outage = incidents.get(Symptom.OUTAGE)
         is_lost = outage is not None and self._reached.get(target, outage.first_at) <= outage.first_at
         return _Open(incidents, is_lost)
 
     def _overall(self, now: float) -> Verdict:
-        """The verdict of all probe instances; notes when it changes."""
+        """Return the verdict of all probe instances and record the time of its change."""
         conditions = (record.condition(now, self._open(record.probe_instance.target, now)) for record in self._records.values())
         verdict = worst(filter(None, (condition.verdict for condition in conditions)))
         if verdict is not self._verdict:
@@ -257,7 +257,7 @@ class LiveState:
         return verdict
 
     def _slos(self, now: float) -> Iterator[SloSnapshot]:
-        """Every objective on every target that feeds its indicator, by configuration or in fact, since the start of this process."""
+        """Yield the status, since the process started, of each objective on each target whose probes or data feed its indicator."""
         for target, probes in self._probes.items():
             for objective in self._objectives.values():
                 key = target, objective.measure
@@ -267,7 +267,7 @@ class LiveState:
                     yield slo_of(target, objective, total, self._started_at, share)
 
     def _measured(self, key: tuple[str, Measure], total: SliCounts, now: float) -> MeasuredHours:
-        """The measured hours; things decided since the last snapshot belong to the hour of this one."""
+        """Return the measured hours; new decisions since the last snapshot belong to the hour of `now`."""
         decided, hours = self._hours.get(key, (0, MeasuredHours()))
         if total.decided != decided:
             self._hours[key] = total.decided, (hours := hours.including(now))
@@ -275,7 +275,7 @@ class LiveState:
 
 
 class _Open(NamedTuple):
-    """Open incidents of a target. `is_lost`: no run of any probe instance has reached it since its outage began."""
+    """Open incidents of a target. `is_lost`: no run of any probe instance has reached it since its outage started."""
 
     incidents: Mapping[Symptom, Incident]
     is_lost: bool
@@ -283,7 +283,7 @@ class _Open(NamedTuple):
 
 @dataclass(slots=True)
 class _Record:
-    """What is remembered of one probe instance. `waiting_since`: from when on the end of a run is waited for."""
+    """Record of one probe instance. `waiting_since`: start of the wait for the end of a run."""
 
     probe_instance: ProbeInstance
     waiting_since: float
@@ -311,7 +311,7 @@ class _Record:
         self.last_skip = skip
 
     def end(self, result: RunResult, at: float) -> tuple[FailingFinding, ...]:
-        """Takes a run in; returns the findings that failed it."""
+        """Record an ended run; return the findings that failed it."""
         if result.verdict is not self.verdict:
             self.since = at
         self.running_since = None
@@ -328,7 +328,7 @@ class _Record:
         return failing
 
     def maintain(self, reason: str | None, at: float) -> bool:
-        """True: that is new."""
+        """Record the maintenance; return whether it changed."""
         if self.maintenance is not None and reason is None:
             self.waiting_since = at
         before, self.maintenance = self.maintenance, reason

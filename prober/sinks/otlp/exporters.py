@@ -39,9 +39,9 @@ _log = logging.getLogger(__name__)
 
 
 def exporter_of(signal: Signal) -> Any:
-    """Return the SpanExporter or MetricExporter that the environment selects, None if it selects none.
+    """Return the SpanExporter or MetricExporter that the environment selects; None if it selects none.
 
-    ConfigError: a variable has a wrong value. Imports an exporter only if it is selected.
+    Imports an exporter only if it is selected. Raises ConfigError for a wrong value of a variable.
     """
     variable, endpoint = _of_signal(signal, "ENDPOINT", "")
     name = _choice(f"OTEL_{signal.upper()}_EXPORTER", "otlp" if endpoint else "none", EXPORTERS)
@@ -56,7 +56,7 @@ def exporter_of(signal: Signal) -> Any:
     _causes.take()
     try:
         exporter, cause = found.load()(**arguments), _causes.take()
-    except Exception as error:  # each exporter raises its own
+    except Exception as error:  # each exporter raises its own type
         raise ConfigError(f"the variables OTEL_* make no exporter of {signal}: {error}") from error
     if cause:
         raise ConfigError(f"the variables OTEL_* make no exporter of {signal}: {cause}")
@@ -79,7 +79,7 @@ def export_interval_s() -> float:
 
 
 def resource_of(instance: str, version: str) -> Resource:
-    """Return the resource of a prober. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` win."""
+    """Return the resource of a prober. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` take precedence."""
     ours = Resource.create({SERVICE_NAME: "ordering-prober", SERVICE_VERSION: version, SERVICE_INSTANCE_ID: instance})
     return ours.merge(OTELResourceDetector().detect())
 
@@ -89,7 +89,7 @@ def _value(variable: str) -> str:
 
 
 def _of_signal(signal: Signal, name: str, default: str) -> tuple[str, str]:
-    """The variable of a signal, or else that of all signals, and its value."""
+    """Return the variable of a signal with its value, or else the variable of all signals."""
     of_signal, of_all = f"OTEL_EXPORTER_OTLP_{signal.upper()}_{name}", f"OTEL_EXPORTER_OTLP_{name}"
     return (of_signal, _value(of_signal)) if _value(of_signal) else (of_all, _value(of_all) or default)
 
@@ -115,7 +115,7 @@ def _number(variable: str, default: float, words: str, is_right: Callable[[float
 
 
 class _Causes(logging.Filter):
-    """Keeps back the log records of the exporters, which log each attempt. The first one names the cause of a failed export."""
+    """Filter that suppresses the log records of the exporters, which log each attempt, and keeps the first as cause of a failure."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class _Causes(logging.Filter):
             logging.getLogger(name).addFilter(self)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Keep the text of the first record; let none pass."""
+        """Keep the text of the first record; suppress all records."""
         self._thread.first = getattr(self._thread, "first", "") or record.getMessage()
         return False
 
@@ -138,7 +138,7 @@ _causes: Final = _Causes()
 
 
 class Exports:
-    """The exports of one signal. Logs once that they fail, with the cause, and once that they succeed again.
+    """Exports of one signal, with a log record for the first failure, with its cause, and for the recovery.
 
     failed   called for each failed export, in the thread of `export`.
     """
@@ -149,7 +149,7 @@ class Exports:
         self._is_ending = False
 
     def export(self, data: Any) -> bool:
-        """Export; return whether it succeeded. Blocks for as long as the exporter does, 10 s by default. One thread at a time."""
+        """Export data; return whether it succeeded. Blocks for the exporter's timeout, 10 s by default. One thread at a time."""
         if self._failures and self._is_ending:
             return False
         _causes.take()
@@ -168,17 +168,17 @@ class Exports:
         return succeeded
 
     def hurry(self) -> None:
-        """Give up a collector that does not answer: the prober ends. Any thread."""
+        """Prepare for the end of the prober: stop waiting for a collector that does not answer. Any thread."""
         self._is_ending = True
         if self._failures:
             self._exporter.shutdown()
 
     def close(self) -> None:
-        """Close the exporter, which ends a retry under way. Any thread."""
+        """Close the exporter, which ends a current retry. Any thread."""
         self._exporter.shutdown()
 
 
 def exports_of(signal: Signal, health: ProberHealth) -> Exports | None:
-    """Return the exports of a signal that the environment configures; failed ones are counted. Raises like `exporter_of`."""
+    """Return the exports of a signal that the environment configures; failures are counted. Raises like `exporter_of`."""
     exporter = exporter_of(signal)
     return None if exporter is None else Exports(signal, exporter, partial(health.count, families.EXPORT_FAILURES, signal))

@@ -30,18 +30,18 @@ from prober.sinks.metrics.label_values import Signal
 from prober.sinks.otlp.exporters import Exports, export_interval_s, exports_of
 
 LAST_EXPORT_MAX_S: Final = 5.0
-"""Time for the last export, when the prober ends."""
+"""Time limit of the last export, at the end of the prober."""
 
 _log = logging.getLogger(__name__)
 
 
 def metrics_export(resource: Resource, metrics: Metrics) -> MetricsExport:
-    """Return the export that the environment configures (`prober.sinks.otlp.exporters`). ConfigError: it has a wrong value."""
+    """Return the export that the environment configures (`prober.sinks.otlp.exporters`). Raises ConfigError for a wrong value."""
     return MetricsExport(exports_of(Signal.METRICS, metrics.health), metrics, resource, export_interval_s())
 
 
 class MetricsExport:
-    """Exports metrics every interval, and a last time when it is left. Without `exports` it does nothing.
+    """Context in which metrics are exported every interval, and a last time at its exit. Without `exports` it does nothing.
 
     Belongs to one event loop, on which the metrics are counted.
     """
@@ -85,7 +85,7 @@ class MetricsExport:
 
 
 def metrics_data(families: Iterable[Metric], resource: Resource, started_at: float, now: float) -> sdk.MetricsData:
-    """Return families as OpenTelemetry data. Times are seconds since 1970: of the start of all series, and of the values."""
+    """Return families as OpenTelemetry data. `started_at` of all series and `now` of the values are seconds since 1970."""
     times = _Times(round(started_at * 1e9), round(now * 1e9))
     scope = InstrumentationScope("prober", str(resource.attributes[SERVICE_VERSION]))
     metrics = [metric for family in families for metric in _metrics_of(family, times)]
@@ -118,7 +118,7 @@ def _metrics_of(family: Metric, times: _Times) -> Iterator[sdk.Metric]:
 
 @dataclass(slots=True)
 class _HistogramSeries:
-    """One series of a histogram: its buckets as they are scraped, which are cumulative."""
+    """One series of a histogram, with the cumulative buckets of a scrape."""
 
     labels: Mapping[str, str]
     bounds: list[float] = field(default_factory=list)
@@ -138,7 +138,7 @@ class _HistogramSeries:
             self.total = sample.value
 
     def point(self, times: _Times) -> sdk.HistogramDataPoint:
-        """The series without cumulation; the bound of the last bucket, infinity, goes without saying."""
+        """Return the series with separate buckets; the bound of the last bucket, infinity, is implied."""
         own = [count - below for below, count in zip([0, *self.counts], self.counts, strict=False)]
         return sdk.HistogramDataPoint(
             self.labels,

@@ -1,7 +1,8 @@
-"""What became of each message of a run: its events put together to publishes and deliveries, each with a beginning and an end.
+"""Reconstruction of publishes and deliveries from the events of a run, each with a start and an end.
 
-A publish begins when it is handed over and ends with its outcome. A delivery begins when it is received and ends with our answer, or
-with the end of a lease that we had set; what else ends a lease is not in the record, and such a delivery stays unanswered.
+A publish starts when the probe hands it to the client and ends with its outcome. A delivery starts with its receipt and ends with the
+probe's answer, or with the end of a lease that the probe has set. Other ends of leases are not recorded, and a delivery with such an end
+remains unanswered.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ OutcomeEvent: TypeAlias = Published | PublishFailed | PublishUnknown | Acked | N
 
 
 class DeliveryOutcome(StrEnum):
-    """How a delivery ended."""
+    """Outcome of a delivery."""
 
     ACKED = "acked"
     NACKED = "nacked"
@@ -54,10 +55,10 @@ _OUTCOMES: Final[Mapping[type[Event], PublishOutcome | DeliveryOutcome]] = {
 class Episode:
     """A publish, or one delivery of a message.
 
-    number, end_number   the events that began and ended it; the first event is 1, and 0 says that none ended it.
+    number, end_number   events that start and end it, counted from 1; `end_number` 0: no event ends it.
     message_id           empty for a publish that was not confirmed.
-    subscriber           who received it; empty for a publish.
-    lease_end_t          when its lease ends, if we have set that.
+    subscriber           receiver of a delivery; empty for a publish.
+    lease_end_t          end of its lease, if the probe has set it.
     """
 
     began: PublishInvoked | Delivered
@@ -71,7 +72,7 @@ class Episode:
 
 
 def episodes_of(events: Iterable[Event]) -> list[Episode]:
-    """The publishes and deliveries of a history, in the order in which they began. What has no end by then ends with the history."""
+    """Return the publishes and deliveries of a history, in the order of their starts. Unfinished ones end with the history."""
     reading = _Reading()
     t = LONG_AGO
     for number, event in enumerate(events, 1):
@@ -82,19 +83,19 @@ def episodes_of(events: Iterable[Event]) -> list[Episode]:
 
 
 def identity(event: PublishInvoked | Delivered | OutcomeEvent | LeaseModified) -> EpisodeIdentity:
-    """Which publish or delivery an event is about. A session holds a message once at a time."""
+    """Return the identity of the publish or delivery that an event is about. A session holds a message only once at a time."""
     if isinstance(event, Delivered | Acked | Nacked | LeaseModified):
         return event.subscription, event.session, event.message_id
     return publish_identity(event)
 
 
 def publish_identity(event: PublishInvoked | Published | PublishFailed | PublishUnknown | Delivered) -> EpisodeIdentity:
-    """Which publish an event is about, or which one a delivery came from."""
+    """Return the identity of the publish that an event is about, or that a delivery came from."""
     return event.epoch, event.key, event.seq, event.generation
 
 
 class _Reading:
-    """The state of `episodes_of`."""
+    """State of `episodes_of`."""
 
     def __init__(self) -> None:
         self.episodes: list[Episode] = []
@@ -103,7 +104,7 @@ class _Reading:
         self._closed_t: dict[EpisodeIdentity, float] = {}
 
     def take(self, number: int, event: Event) -> None:
-        """Reads the next event."""
+        """Process the next event."""
         if isinstance(event, PublishInvoked):
             self._begin(event, Episode(event, number, PublishOutcome.UNKNOWN))
         elif isinstance(event, Delivered):
@@ -122,7 +123,7 @@ class _Reading:
             self._closed_t[event.subscription, event.session] = event.t
 
     def finish(self, t: float) -> None:
-        """The history ended at that time."""
+        """End all open episodes at the end of the history."""
         for episode in self._open.values():
             self._give_up(episode, t)
 
@@ -136,13 +137,13 @@ class _Reading:
     def _end(self, number: int, event: OutcomeEvent) -> None:
         episode = self._open.pop(identity(event), None)
         if episode is None:
-            return  # answered before, or its beginning is not in the record
+            return  # answered before, or its start is not recorded
         episode.end_t, episode.end_number, episode.outcome = event.t, number, _OUTCOMES[type(event)]
         if isinstance(event, Published):
             episode.message_id = event.message_id
 
     def _give_up(self, episode: Episode, t: float) -> None:
-        """Nothing ended it until `t`."""
+        """End an episode without an outcome event, at `t` at the latest."""
         episode.end_t = t
         if isinstance(episode.began, Delivered):
             if episode.lease_end_t <= t:

@@ -1,15 +1,15 @@
-"""Runs as OpenTelemetry traces, made after the run from what was recorded: while a run goes on, tracing costs nothing.
+"""Runs as OpenTelemetry traces, created from the recorded events after the run: during a run, tracing costs nothing.
 
-One trace per run. Its root is the run, with the verdict, the counts, and the findings as events. Below it lie the publishes and the
-deliveries (`episodes`); a delivery links to the publish that it came from. Names and attributes are those of the semantic conventions
-for messaging and Google Cloud Pub/Sub (in development; opentelemetry.io/docs/specs/semconv/messaging), and `prober.*` for what they
-have no name for. Payloads are not in it. The names of spans are `run PROBE`, `publish` and `process`, no others: what differs from run to
-run stands in attributes, the run's id in those of every span.
+One trace per run. Its root span is the run, with the verdict, the counts, and the findings as events. Its children are the publishes and
+deliveries (`episodes`); a delivery links to its publish. Names and attributes are those of the semantic conventions for messaging and
+Google Cloud Pub/Sub (in development; opentelemetry.io/docs/specs/semconv/messaging), and `prober.*` where these have none. Payloads are not
+included. The only names of spans are `run PROBE`, `publish` and `process`. Facts about a single run are attributes; the attributes of every
+span include the run's id.
 
-A run that did not pass is always traced, of the others a share. Since that is decided at the end, while measurements want
-to refer to the trace earlier, its id follows from the run's: `prober.logs.span_context_of`.
+A run without a PASS is always traced, other runs with a probability. Both are decided at the end of the run, but measurements refer to the
+trace earlier. So the id of a trace is derived from the run's id: `prober.logs.span_context_of`.
 
-What is made is bounded, per trace and in the queue.
+The number of spans is bounded, per trace and in the queue.
 """
 
 from __future__ import annotations
@@ -46,26 +46,26 @@ from prober.sinks.otlp.exporters import Exports, exports_of, sampled_share
 from prober.sinks.tracing.episodes import Episode, EpisodeIdentity, episodes_of, publish_identity
 
 SPANS_MAX: Final = 1000
-"""Publishes and deliveries per trace; the rest is counted."""
+"""Publishes and deliveries per trace; others are only counted."""
 FINDINGS_MAX: Final = 100
-"""Findings per trace; the rest is counted."""
+"""Findings per trace; others are only counted."""
 QUEUE_MAX: Final = 4 * (SPANS_MAX + 1)
-"""Spans that wait for the collector. Beyond that the oldest are dropped, which is logged."""
+"""Spans that wait for the collector. Beyond this number the oldest are dropped, which is logged."""
 PUBLISH: Final = "publish"
 PROCESS: Final = "process"
 TEXT_MAX: Final = 4096
 """Characters of an attribute."""
 SHARE: Final = 0.1
-"""The share of passed runs that is traced by default."""
+"""Default share of passed runs that are traced."""
 
 Attributes: TypeAlias = dict[str, str | bool | int | float]
 
 
 class Tracing:
-    """Exports traces of finished runs. Without `exports` it does nothing.
+    """Exporter of traces of finished runs; without `exports` it does nothing.
 
-    share   the share of passed runs that is traced.
-    `record` may be called in any thread.
+    share   share of passed runs that are traced.
+    `record` is safe in any thread.
     """
 
     def __init__(
@@ -86,9 +86,9 @@ class Tracing:
             self._tracer = self._provider.get_tracer("prober", str(resource.attributes[SERVICE_VERSION]))
 
     def record(self, result: RunResult, events: Sequence[Event]) -> None:
-        """A run has just ended, and these are its events, from the first one on.
+        """Create the trace of a run that has just ended, from all its events.
 
-        Computes for tens of milliseconds, half a second with as many events as a recording keeps: best called in a thread.
+        Computes for tens of milliseconds, up to half a second for the longest recording: best called in a separate thread.
         """
         if self._exports is None or not self._wanted(result):
             return
@@ -107,7 +107,7 @@ class Tracing:
         root.end(run.ended_ns)
 
     def shutdown(self) -> None:
-        """Sends what is left and closes the connection. Blocks, at most for about as long as a call may take, 10 s by default."""
+        """Export the remaining spans and close the connection. Blocks at most for about the timeout of a call, 10 s by default."""
         if self._exports is not None:
             self._exports.hurry()
             self._provider.shutdown()
@@ -138,11 +138,9 @@ class Tracing:
 
 
 def chosen_of(episodes: Sequence[Episode], findings: Iterable[RecordedFinding]) -> list[Episode]:
-    """As many as a trace may have, chosen by their importance.
+    """Return at most `SPANS_MAX` episodes, selected by importance, in the order of their starts.
 
-    The order is: proofs of violations, proofs of other findings, then the earliest.
-
-    Those that are chosen are in the order in which they began.
+    Proofs of violations come first, then proofs of other findings, then the earliest episodes.
     """
     if len(episodes) <= SPANS_MAX:
         return list(episodes)
@@ -156,9 +154,9 @@ def chosen_of(episodes: Sequence[Episode], findings: Iterable[RecordedFinding]) 
 
 
 class _RunTrace:
-    """What the spans of one run say. `offset_s` turns the monotonic seconds of its events into those since 1970.
+    """Attributes and times of a run's spans. `offset_s` converts the monotonic seconds of its events to seconds since 1970.
 
-    Whatever lies outside of the run, because the system's clock was set meanwhile, is moved to its edge.
+    A time outside the run, possible after a change of the system's clock, is moved to the nearest end of the run.
     """
 
     def __init__(self, result: RunResult, offset_s: float) -> None:
@@ -169,12 +167,12 @@ class _RunTrace:
         self.ended_ns = _ns(result.started_at + result.duration_s)
 
     def ns(self, t: float) -> int:
-        """The time of an event in nanoseconds since 1970."""
+        """Return the time of an event in nanoseconds since 1970."""
         result = self._result
         return _ns(min(max(self._offset_s + t, result.started_at), result.started_at + result.duration_s))
 
     def attributes(self) -> Attributes:
-        """Those of the run."""
+        """Return the attributes of the run."""
         result = self._result
         by_status = Counter[str]()
         for (_, status), count in result.counts.items():
@@ -195,7 +193,7 @@ class _RunTrace:
         }
 
     def add_findings(self, root: Span) -> None:
-        """Adds an event for each, violations first; events beyond the limit are counted."""
+        """Add an event for each finding, violations first; count findings beyond the limit."""
         shown = sorted(self._result.findings, key=lambda made: made.finding.status not in FAILING)[:FINDINGS_MAX]
         for finding in (made.finding for made in shown):
             attributes: Attributes = {
@@ -208,7 +206,7 @@ class _RunTrace:
         root.set_attribute("prober.findings_omitted", sum(self._result.counts.values()) - len(shown))
 
     def attributes_of(self, episode: Episode) -> Attributes:
-        """Those of a publish or a delivery. What is empty is left out."""
+        """Return the attributes of a publish or a delivery, without empty ones."""
         began = episode.began
         attributes: Attributes = {
             "messaging.system": "gcp_pubsub",
@@ -255,7 +253,10 @@ def _ns(seconds: float) -> int:
 
 
 class _ResourceName:
-    """A topic or subscription by its parts. `template` is the same for all that one probe instance uses in turn; None: not ours."""
+    """A topic or subscription by the parts of its name.
+
+    `template` is common to all successive resources of a probe instance; None: the prober did not create the resource.
+    """
 
     def __init__(self, full_name: str) -> None:
         self.project = full_name.removeprefix("projects/").partition("/")[0]
@@ -268,7 +269,7 @@ class _ResourceName:
 
 
 class _RunIds(RandomIdGenerator, local):
-    """Gives the root of a trace the ids of its run, set before in the same thread. Those of other spans are random."""
+    """Id generator: the root of a trace gets the ids of its run, set before in the same thread; other spans get random ids."""
 
     trace_id = 0
     root_id = 0
@@ -278,13 +279,13 @@ class _RunIds(RandomIdGenerator, local):
         return self.trace_id
 
     def generate_span_id(self) -> int:
-        """Return the id of the root once, then random ones."""
+        """Return the id of the root once, then random ids."""
         root_id, self.root_id = self.root_id, 0
         return root_id or super().generate_span_id()
 
 
 class _RunExporter(SpanExporter):
-    """The exports of traces as the SDK calls them."""
+    """Adapter of `Exports` to the exporter interface of the SDK."""
 
     def __init__(self, exports: Exports) -> None:
         self._exports = exports
@@ -311,19 +312,19 @@ def _provider(exports: Exports, resource: Resource, ids: _RunIds) -> TracerProvi
 
 
 WAITING_MAX: Final = 32
-"""Traces that wait to be made; what comes beyond is given up, and that is logged."""
+"""Runs that wait for their trace; further runs are not traced, which is logged."""
 
 _log = logging.getLogger(__name__)
 
 
 def tracing_sink(resource: Resource, health: ProberHealth) -> TracingSink:
-    """Return the sink that the environment configures (`prober.sinks.otlp.exporters`). ConfigError: it has a wrong value."""
+    """Return the sink that the environment configures (`prober.sinks.otlp.exporters`). Raises ConfigError for a wrong value."""
     share = sampled_share(SHARE)
     return TracingSink(Tracing(exports_of(Signal.TRACES, health), resource, share))
 
 
 class TracingSink:
-    """Traces the runs that count. On the event loop, but for `close`."""
+    """Sink that traces the runs that count. All methods except `close` are for the event loop."""
 
     def __init__(self, tracing: Tracing) -> None:
         self._tracing = tracing
@@ -331,18 +332,18 @@ class TracingSink:
         self._room = BoundedSemaphore(WAITING_MAX)
 
     def begin(self, run: RunBegun) -> TracedRun:
-        """A run begins; its trace is made when it has ended."""
+        """Return the listener of a run that starts; its trace is created after its end."""
         return TracedRun(self)
 
     def trace(self, result: RunResult, events: Sequence[Event]) -> None:
-        """Makes the trace of a run soon; never waits. Its events must not change any more."""
+        """Queue the trace of a run; never wait. Its events must not change any more."""
         if not self._room.acquire(blocking=False):
             _log.warning("run %s is not traced: %d others wait for their trace", result.run_id, WAITING_MAX)
             return
         self._thread.submit(self._trace, result, events)
 
     def close(self) -> None:
-        """Makes what waits, and sends what is left. Blocks."""
+        """Create the queued traces and export them. Blocks."""
         self._thread.shutdown()
         self._tracing.shutdown()
 
@@ -356,15 +357,15 @@ class TracingSink:
 
 
 class TracedRun:
-    """Listens to one run: what the recorder keeps is enough to trace it."""
+    """Listener of one run. The trace needs only the events that the recorder keeps."""
 
     def __init__(self, sink: TracingSink) -> None:
         self._sink = sink
 
     def event(self, seen: Observation) -> None:
-        """The recorder keeps it."""
+        """Ignore the event: the recorder keeps it."""
 
     def ended(self, end: RunEnded) -> None:
-        """The run is over."""
+        """Queue the trace of the run, if it counts."""
         if end.is_counted:
             self._sink.trace(end.result, end.recorded.events)
