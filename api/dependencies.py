@@ -1,7 +1,7 @@
-"""Dependencies of the routes: the service, the archive, the state of everything now, and the wait for a run that has just ended.
+"""Dependencies of the routes: the service, the archive, the current status, and the wait for a run that has just ended.
 
-Routes are plain functions, which FastAPI calls in threads, so they may ask the archive. The service answers on the event loop only, so a
-route that asks the service is a coroutine.
+Routes are plain functions, which FastAPI calls in threads, so they may query the archive. The service answers on the event loop only, so a
+route that calls the service is a coroutine.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ class NotWrittenYet(HTTPException):
 
 
 class RunArrivals:
-    """A dependency of routes about one run, finding or incident: waits for a run that has ended until the store contains it.
+    """Dependency of routes about one run, finding or incident: the wait for the storage of a run that has just ended.
 
-    A run is written with its findings and their evidence at once. To make the evidence takes seconds, and meanwhile the name of the run is
-    known: from the log, from exemplars in Prometheus, or from the client that started it. The process that made the run knows that the run
-    is still to be written. Other processes read it from the store: a heartbeat names the newest run of each probe instance. A run that a
-    silent prober announced is not waited for.
+    Without it a request about the run would get 404. A run is stored together with its findings and their evidence. Creating the evidence
+    takes seconds, and meanwhile the id of the run is known: from the log, from exemplars in Prometheus, or to the client that started it.
+    The process of the run knows that it is not stored yet. Other processes read that from the store: a heartbeat contains the newest run of
+    each probe instance. Announcements of a silent prober are ignored.
 
-    Waits for `ARRIVAL_MAX_S`; a run that is not there then, or cannot be written now, is answered with 503.
+    The wait is limited to `ARRIVAL_MAX_S`; if the run is not stored by then, or cannot be stored now, the response is 503.
     """
 
     def __init__(self, view: View, archive: Archive) -> None:

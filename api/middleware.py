@@ -1,7 +1,7 @@
 """Middleware between the server and the routes: headers, methods, limits, ETags, access.
 
-HEAD is answered like GET everywhere, without the body. Another method is refused with those that the path has, and a body that is not JSON
-unread; that is done before the token is verified, which would not help. An ingress limits the rate of requests.
+HEAD is answered like GET everywhere, without the body. Any other method is rejected with the methods of the path, and a body that is not
+JSON is rejected unread; both happen before the token is verified, which would not help. An ingress limits the rate of requests.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def link_next(request: Request, response: Response, cursor: str | None) -> None:
 
 
 class Headers:
-    """The headers of every response: nothing is loaded from elsewhere, framed, guessed, or shown from a cache."""
+    """Headers of every response: no content from elsewhere, no framing, no guessed types, no caching."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -71,9 +71,9 @@ class Headers:
 
 
 class Heads:
-    """HEAD becomes GET, and of the answer only the headers are sent (RFC 9110, section 9.3.2).
+    """Turns HEAD into GET, and sends only the headers of the response (RFC 9110, section 9.3.2).
 
-    A route that streams sees `is_head` in the scope, and sends nothing.
+    A route that streams reads `is_head` in the scope, and sends nothing.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -95,7 +95,7 @@ _Refusal = tuple[int, str, dict[str, str]]
 
 
 class Methods:
-    """Refuses what no path understands."""
+    """Rejects methods that no path supports."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -122,7 +122,7 @@ def _with_allow(scope: Scope, send: Send) -> Send:
 
 
 def _allowed(scope: Scope) -> list[str]:
-    """The methods that a path has; none: there is no such path. Where GET works HEAD does, too (`api.middleware.Heads`)."""
+    """Return the methods of a path; none: the path does not exist. HEAD is supported like GET (`api.middleware.Heads`)."""
     found = {one for one in _METHODS for route in scope["app"].router.routes if _takes(route, scope, one)}
     return sorted(found | {"HEAD"} if "GET" in found else found)
 
@@ -163,7 +163,7 @@ BODY_WAIT_MAX_S: Final = 10.0
 
 
 class RequestLimits:
-    """Refuses a request that is too large, and stops reading a body that becomes too large or takes too long."""
+    """Rejects a request that is too large, and stops reading a body that becomes too large or takes too long."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -221,8 +221,8 @@ _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 class Access:
     """Access control of the API.
 
-    Health and metrics are open to every client. Requests that change something need the token, as a bearer token (RFC 6750). Reads need it
-    if `api.reads` says so. Browsers cannot send a bearer token, so reads also accept HTTP Basic (RFC 7617), with the token as the password
+    Health and metrics are open to every client. Requests with changes need the token, as a bearer token (RFC 6750). Reads need it if
+    `api.reads` requires it. Browsers cannot send a bearer token, so reads also accept HTTP Basic (RFC 7617), with the token as the password
     and any user name. Changes do not accept it: a browser adds such a password to the requests of any page, also of other sites.
     """
 
@@ -273,7 +273,7 @@ _TAG: Final = re.compile(r'(?:W/)?("[^"]*")')
 
 
 class ETags:
-    """A weak ETag for every answer of the API that has none, and 304 for a client that knows it (RFC 9110, section 13.1.2)."""
+    """Weak ETag for every response of the API without one, and 304 for a client that sends it (RFC 9110, section 13.1.2)."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

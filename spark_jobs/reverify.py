@@ -60,7 +60,7 @@ def run(work: Work) -> JobOutcome:
     since_us, until_us = max(start_us(first), began_us) - HOUR_US, start_us(last) + HOUR_US - 1
     if damaged := tables.damaged_events(since_us, until_us):
         raise JobError(f"damaged, so that nothing was verified: {', '.join(damaged)}")
-    events = tables.events(since_us, until_us, each_once=False)  # the checker leaves out what comes twice
+    events = tables.events(since_us, until_us, each_once=False)  # the checker skips duplicates
     with kept(verified(events, runs, work.settings.clock_error_s)) as found:
         return _report(work, with_outcomes(runs, found), found, tables.findings(first, last))
 
@@ -80,7 +80,7 @@ def verified(events: DataFrame, runs: DataFrame, clock_error_s: float) -> DataFr
     wanted = events.select(*COLUMNS).join(sf.broadcast(runs.select("run_id")), "run_id", "left_semi")
     begun_us = sf.unix_micros("time") - sf.when(sf.col("event") == "publish", round(2 * clock_error_s * MICROS)).otherwise(0)
     order = sf.when(sf.col("run_id").isin(*merged), begun_us).otherwise(sf.col("number")) if merged else sf.col("number")
-    # A number of parts of its own: Spark would merge them by their size, which says nothing of the time that the checker takes.
+    # An explicit number of parts: Spark would merge them by size, which is unrelated to the time of the checker.
     parts = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     return (
         wanted.repartition(parts, "run_id")
@@ -118,7 +118,7 @@ def differences(found: DataFrame, online: DataFrame, runs: DataFrame) -> DataFra
     """Return the differences between present and online findings: `IDENTITY`, difference, status, online_status, explanation."""
     telling = sf.col("status") != Status.INFO.value
     comparable = sf.broadcast(runs.where(~sf.col("scope").isin(*UNCOMPARED)).select("run_id", "scope"))
-    # What is found twice with the same proof differs if it is found once online.
+    # Two present findings with the same proof differ from one online.
     place = sf.row_number().over(Window.partitionBy(*IDENTITY).orderBy("status")).alias("place")
     now = found.where(telling).join(comparable, "run_id").select(*IDENTITY, place, "scope", "status", "explanation")
     then = (
@@ -138,7 +138,7 @@ def differences(found: DataFrame, online: DataFrame, runs: DataFrame) -> DataFra
         .when(sf.col("status").isNull(), "additional")
         .when(sf.col("status") != sf.col("online_status"), "status")
     )
-    # The process that was cut short may not have had the time to write down what it found.
+    # The process that was cut short may not have had the time to record its findings.
     excused = (sf.col("scope") == "cut_short") & (difference == "missing")
     rows = both.withColumn("difference", difference).where(sf.col("difference").isNotNull() & ~sf.coalesce(excused, sf.lit(False)))
     return _with_unlisted(rows, found, runs).select(

@@ -90,7 +90,7 @@ def day_counts(
     span = start_us(day), start_us(day + ONE_DAY)
     midnight = sf.timestamp_micros(sf.lit(span[0]))
     today = messages.where(sf.col("intended_at") >= midnight)
-    # Of the day before, what waited beyond midnight waits on this day as well. Spark skips most of its files.
+    # Messages of the day before that wait beyond midnight count on this day too. Spark skips most of its files.
     lasting = messages.where(sf.col("waited_until") >= midnight)
     with kept_if_any(long_waits(lasting, runs, objectives)) as waits:
         parts = [
@@ -118,7 +118,7 @@ def inputs_of(work: Work, day: date, objectives: Iterable[Objective]) -> Inputs:
     if not work.history.files([*folders_of(EVENTS, day, day), *folders_of(RUNS, day, day)]):
         return Inputs()
     around = folders_of(EVENTS, day, day, hours_around=1)
-    # The next day's folders of the other tables fill all day long; what is in them for this day comes with the events of its first hour.
+    # The next day's folders of the other tables fill all day; their rows for this day arrive with the events of its first hour.
     around += [folder for table in (RUNS, FINDINGS, MESSAGES) for folder in folders_of(table, day - ONE_DAY, day)]
     return work.history.inputs(around, objectives_as_json(objectives))
 

@@ -245,11 +245,13 @@ def acknowledge(
 
 
 def incident_feed(page: Page[Incident], asked: IncidentParameters, now: float, store_id: str) -> bytes:
-    """The feed with this page of the list, as an XML document in UTF-8. `store_id`: what tells it from those of other deployments.
+    """Return the feed with this page of the list, as an XML document in UTF-8.
 
-    An entry is an incident. It counts as updated when the incident begins, when a person acknowledges it, when the acknowledgement ends,
-    and when the incident closes. Numbers in its text may be newer. Addresses are relative, so that they are right behind every proxy; ids
-    say nothing of addresses, so they stay when the service moves.
+    `store_id`: distinguishes it from feeds of other deployments.
+
+    An entry is an incident. It counts as updated when the incident starts, when a person acknowledges it, when the acknowledgement ends,
+    and when the incident closes. Numbers in its text may be newer. Addresses are relative, so that they are valid behind every proxy; ids
+    do not depend on addresses, so they stay valid when the service moves.
     """
     feed = Element("feed", {"xmlns": NAMESPACE, "xml:lang": "en"})
     _add(feed, "id", _id_of(f"feed {store_id} {urlencode(sorted(as_query(asked, without={'cursor', 'limit'}).items()))}"))

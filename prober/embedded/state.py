@@ -31,7 +31,7 @@ from prober.embedded.registry import DETACHED_MESSAGE, UNSUPPORTED_MESSAGE, Regi
 from prober.embedded.storage_faults import StorageFaults
 from prober.embedded.subscription_queue import SubscriptionQueue
 
-PULL_WAIT_S: Final = 20.0  # how long a pull waits for a message; clients ask again
+PULL_WAIT_S: Final = 20.0  # maximum wait of a pull; clients pull again
 _HOUSEKEEPING_S: Final = 60.0
 _DEAD_LETTER_PREFIX: Final = "CloudPubSubDeadLetterSource"
 _REPEATED_AFTER_S: Final = 0.001  # between two records of one message, at least
@@ -249,7 +249,7 @@ class State:
                     message.sequence, message.publish_time = self._engine.next_serial(), now
                 self._append(self.registry.topics[name], messages, now)
         engine = self._engine
-        # A pull whose time is up gets what there is after everything else that is due.
+        # A pull at the end of its wait is answered after all other due timers.
         for queue, what in sorted(engine.take_timers(now), key=lambda due: isinstance(due[1], PullCall)):
             self._look_at(queue, what, now)
         self._silent_until = self.behaviour.silent_until(now) if engine.dirty else now
@@ -296,7 +296,7 @@ class State:
             case PullCall():
                 self._pulls.pop(what.id, None)
                 if self._silent_until <= now:
-                    delivery.dispatch(queue, now)  # a pull that does not want to wait gets what there is
+                    delivery.dispatch(queue, now)  # a pull without a wait gets available messages
                 delivery.answer_late_pull(queue, what)
             case Stream():
                 delivery.break_breaking(queue, what, now)
