@@ -71,7 +71,7 @@ class Headers:
 
 
 class Heads:
-    """Turns HEAD into GET, and sends only the headers of the response (RFC 9110, section 9.3.2).
+    """HEAD as GET with only the headers of the response (RFC 9110, section 9.3.2).
 
     A route that streams reads `is_head` in the scope, and sends nothing.
     """
@@ -95,7 +95,7 @@ _Refusal = tuple[int, str, dict[str, str]]
 
 
 class Methods:
-    """Rejects methods that no path supports."""
+    """Rejection of methods that no path supports."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -163,7 +163,7 @@ BODY_WAIT_MAX_S: Final = 10.0
 
 
 class RequestLimits:
-    """Rejects a request that is too large, and stops reading a body that becomes too large or takes too long."""
+    """Limits of size and time of requests: rejects large requests, and stops reading large or slow bodies."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

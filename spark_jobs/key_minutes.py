@@ -1,6 +1,6 @@
 """Evidence on the keys that may be hot, minute by minute: publishes, deliveries, acknowledgements, backlog and ages.
 
-Spark counts minutes; an Arrow function per key applies the trend tests of `spark_jobs.key_minutes` to at most 1,440 of them.
+Spark counts minutes; an Arrow function per key applies trend tests (`trend_of`) to at most 1,440 of them.
 """
 
 from __future__ import annotations

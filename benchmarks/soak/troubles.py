@@ -280,7 +280,7 @@ BACK: Final = signal.SIGUSR2
 class SteppedClock:
     """A clock with an adjustable offset to another clock.
 
-    SIGUSR1 sets the wall clock of this process forward by `STEP_S`, SIGUSR2 sets it back. What reads the clock in C sees the real one.
+    SIGUSR1 sets the wall clock of this process forward by `STEP_S`, SIGUSR2 sets it back. C code still reads the real clock.
     """
 
     def __init__(self, true: Callable[[], float]) -> None:
