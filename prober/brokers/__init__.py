@@ -1,1 +1,1 @@
-"""How a probe reaches a service: the ports in `base`, and one adapter per vantage."""
+"""Access of probes to a service: the ports in `base`, and one adapter per vantage."""

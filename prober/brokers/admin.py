@@ -1,9 +1,10 @@
-"""The control plane for both vantages: only our topics and subscriptions.
+"""The control plane for both vantages, limited to the prober's own topics and subscriptions.
 
-Probes label what they create, and check the labels before they use or delete a resource. Between check and deletion another client could
-replace a topic by one of the same name. The service has no conditional delete, so names must be ours alone.
+Probes label the resources they create, and check the labels before they use or delete one. Between check and deletion another client could
+replace a topic by one of the same name. The service has no conditional delete, so no other client may use these names.
 
-The messages are those behind google-cloud-pubsub's own classes; below the calls they are made from settings and compared with them.
+The messages are the protobuf classes behind google-cloud-pubsub's own. They are created from settings, and compared with them, below the
+calls.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ from prober.brokers.wire_messages import routing
 from prober.errors import AdminUnavailable, BrokerError, BrokerUnavailable, NotOurs, NotThere
 
 TIMEOUT_S: Final = 30.0
-"""Creating and deleting take seconds at times (documentation: up to five)."""
+"""Timeout of a call, in seconds. Creating and deleting can take seconds (documentation: up to five)."""
 
 PAGE_SIZE: Final = 100
 
-# The classes behind the wrappers are made at run time and have no types.
+# The classes behind the wrappers are created at run time and have no types.
 _Topic: Final[Any] = types.Topic.pb()
 _Subscription: Final[Any] = types.Subscription.pb()
 _SeekRequest: Final[Any] = types.SeekRequest.pb()
 
 _NANOSECONDS: Final = 1_000_000_000
 
-# What the service fills in for what is left out (API reference, Subscription).
+# Defaults of the service for omitted settings (API reference, Subscription).
 _MAX_ATTEMPTS_DEFAULT: Final = 5
 _MINIMUM_BACKOFF_DEFAULT_S: Final = 10.0
 _MAXIMUM_BACKOFF_DEFAULT_S: Final = 600.0
@@ -49,9 +50,9 @@ _RETENTION_DEFAULT_S: Final = 7 * 86_400.0
 class _Method:
     """One remote procedure.
 
-    field   of the request that names what it is about, which is also where it is routed to.
-    items   of the response that hold what was listed, for a method that lists.
-    about   the same field as a path, where what it is about is inside of `field`.
+    field   field of the request that names its resource, by which the request is routed.
+    items   field of the response that contains the list, for a method that lists.
+    about   path of that name if it is nested in `field`.
     """
 
     path: str
@@ -62,7 +63,7 @@ class _Method:
     about: str = ""
 
     def metadata(self, request: Any) -> tuple[tuple[str, str], ...]:
-        """What routes a request."""
+        """Return the metadata that routes a request."""
         path = self.about or self.field
         return routing(path, attrgetter(path)(request))
 
@@ -107,7 +108,7 @@ _DELETE_SNAPSHOT: Final = _Method(f"{_SUBSCRIBER}DeleteSnapshot", "snapshot", ty
 class ServiceAdmin:
     """The administration of one target over a channel that its caller owns.
 
-    The owner is notified of how calls ended.
+    It reports the end of each call to the owner (`watch`).
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class ServiceAdmin:
         self._page_size = page_size
 
     async def create_topic(self, topic: str, settings: TopicSettings) -> None:
-        """Creates a topic, or finds it there with these labels. Raises NotOurs if what is there has others."""
+        """Create a topic, or accept an existing one with these labels. Raises NotOurs if its labels differ."""
         try:
             await self._ask(_CREATE_TOPIC, _topic_message(topic, settings), f"creating {topic}")
         except NotOurs:
@@ -127,7 +128,7 @@ class ServiceAdmin:
                 raise NotOurs(_differs(topic, differences)) from None
 
     async def create_subscription(self, subscription: str, settings: SubscriptionSettings) -> None:
-        """Creates a subscription, or finds it there with these settings. Raises NotOurs if what is there has others."""
+        """Create a subscription, or accept an existing one with these settings. Raises NotOurs if they differ."""
         message = _subscription_message(subscription, settings)
         try:
             await self._ask(_CREATE_SUBSCRIPTION, message, f"creating {subscription}")
@@ -137,7 +138,7 @@ class ServiceAdmin:
                 raise NotOurs(_differs(subscription, differences)) from None
 
     async def delete(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Deletes what carries these labels; see the port."""
+        """Delete the resource if it has these labels; see the port."""
         _check_labels(labels)
         is_topic = _is_topic(name)
         try:
@@ -151,16 +152,16 @@ class ServiceAdmin:
         return True
 
     async def owned(self, project: str, labels: Mapping[str, str]) -> Sequence[str]:
-        """What carries these labels, topics first; see the port."""
+        """Return the resources with these labels, topics first; see the port."""
         _check_labels(labels)
         return [one.name for method in _LISTS for one in await self._all(method, project) if _carries(one, labels)]
 
     async def subscriptions(self, project: str) -> Mapping[str, Mapping[str, str]]:
-        """All of them with their labels; see the port."""
+        """Return all subscriptions of a project with their labels; see the port."""
         return {one.name: dict(one.labels) for one in await self._all(_LIST_SUBSCRIPTIONS, project)}
 
     async def _all(self, method: _Method, project: str) -> Sequence[Any]:
-        """Topics or subscriptions of a project, page by page."""
+        """Return the topics or subscriptions of a project, page by page."""
         found: list[Any] = []
         token = ""
         while True:
@@ -171,36 +172,36 @@ class ServiceAdmin:
                 return found
 
     async def look(self, name: str) -> None:
-        """Looks at a topic or subscription; see the port."""
+        """Query a topic or subscription; see the port."""
         await (self._topic(name) if _is_topic(name) else self._subscription(name))
 
     async def list_some(self, project: str) -> None:
-        """Asks for one page; see the port."""
+        """Query one page of subscriptions; see the port."""
         request = _list_request(_LIST_SUBSCRIPTIONS, project, self._page_size, "")
         await self._ask(_LIST_SUBSCRIPTIONS, request, f"listing what is in {project}")
 
     async def update_subscription(
         self, subscription: str, *, ordering: bool | None = None, message_retention_s: float | None = None
     ) -> None:
-        """Changes what is given; see the port."""
+        """Change the given settings; see the port."""
         request = _update_request(subscription, ordering, message_retention_s)
         await self._ask(_UPDATE_SUBSCRIPTION, request, f"changing {subscription}")
 
     async def seek(self, subscription: str, to_time: float) -> None:
-        """Seeks to a wall-clock time."""
+        """Seek to a wall-clock time."""
         await self._ask(_SEEK, _seek_request(subscription, to_time), f"seeking {subscription}")
 
     async def seek_to_snapshot(self, subscription: str, snapshot: str) -> None:
-        """Seeks to a snapshot."""
+        """Seek to a snapshot."""
         await self._ask(_SEEK, _SeekRequest(subscription=subscription, snapshot=snapshot), f"seeking {subscription}")
 
     async def create_snapshot(self, snapshot: str, subscription: str, labels: Mapping[str, str]) -> None:
-        """Makes a snapshot."""
+        """Create a snapshot."""
         request = _CREATE_SNAPSHOT.request(name=snapshot, subscription=subscription, labels=labels)
         await self._ask(_CREATE_SNAPSHOT, request, f"creating {snapshot}")
 
     async def delete_snapshot(self, snapshot: str) -> None:
-        """Deletes a snapshot."""
+        """Delete a snapshot."""
         await self._ask(_DELETE_SNAPSHOT, _named(_DELETE_SNAPSHOT, snapshot), f"deleting {snapshot}")
 
     async def _topic(self, topic: str) -> Any:
@@ -211,7 +212,7 @@ class ServiceAdmin:
         return await self._ask(_GET_SUBSCRIPTION, request, f"looking at {subscription}")
 
     async def _ask(self, method: _Method, request: Any, doing: str) -> Any:
-        """One attempt at one call."""
+        """Make one attempt at a call."""
         call = self._channel.unary_unary(method.path, _encode, method.response.FromString)
         try:
             return await call(request, timeout=self._timeout_s, metadata=method.metadata(request))
@@ -245,12 +246,12 @@ def _differs(name: str, differences: Sequence[str]) -> str:
 
 
 def _encode(request: Any) -> bytes:
-    """A request as bytes."""
+    """Return a request as bytes."""
     return bytes(request.SerializeToString())
 
 
 def _is_topic(name: str) -> bool:
-    """Whether a full name is that of a topic, not of a subscription; anything else is a ValueError."""
+    """Return whether a full name is that of a topic, not of a subscription. Raises ValueError for anything else."""
     match name.split("/"):
         case ["projects", project, "topics" | "subscriptions" as kind, last] if project and last:
             return kind == "topics"
@@ -258,22 +259,22 @@ def _is_topic(name: str) -> bool:
 
 
 def _named(method: _Method, name: str) -> Any:
-    """A request that says nothing but what it is about."""
+    """Return a request that contains only the name of its resource."""
     return method.request(**{method.field: name})
 
 
 def _list_request(method: _Method, project: str, page_size: int, token: str) -> Any:
-    """A request for one page."""
+    """Return a request for one page."""
     return method.request(project=project, page_size=page_size, page_token=token)
 
 
 def _listed(method: _Method, page: Any) -> tuple[Sequence[Any], str]:
-    """What is on a page, and the token of the next one, empty if it is the last."""
+    """Return the items of a page, and the token of the next page, empty after the last."""
     return getattr(page, method.items), page.next_page_token
 
 
 def _seek_request(subscription: str, to_time: float) -> Any:
-    """A request to seek to a wall-clock time."""
+    """Return a request to seek to a wall-clock time."""
     request = _SeekRequest(subscription=subscription)
     seconds, nanoseconds = divmod(round(to_time * _NANOSECONDS), _NANOSECONDS)
     request.time.seconds, request.time.nanos = seconds, nanoseconds
@@ -281,7 +282,7 @@ def _seek_request(subscription: str, to_time: float) -> Any:
 
 
 def _update_request(subscription: str, ordering: bool | None, message_retention_s: float | None) -> Any:
-    """A request to change what is given of a subscription's settings."""
+    """Return a request to change the given settings of a subscription."""
     request = _UPDATE_SUBSCRIPTION.request()
     request.subscription.name = subscription
     if ordering is not None:
@@ -294,22 +295,22 @@ def _update_request(subscription: str, ordering: bool | None, message_retention_
 
 
 def _carries(found: Any, labels: Mapping[str, str]) -> bool:
-    """Whether a topic or subscription has all these labels."""
+    """Return whether a topic or subscription has all these labels."""
     return all(found.labels.get(key) == value for key, value in labels.items())
 
 
 def _topic_message(name: str, settings: TopicSettings) -> Any:
-    """A topic to create."""
+    """Return the message of a topic to create."""
     return _Topic(name=name, labels=settings.labels)
 
 
 def _topic_differences(found: Any, settings: TopicSettings) -> Sequence[str]:
-    """What keeps an existing topic from being the one that was asked for, in words."""
+    """Return the differences between an existing topic and the settings, in words."""
     return _label_differences(found, settings.labels)
 
 
 def _subscription_message(name: str, settings: SubscriptionSettings) -> Any:
-    """A subscription to create."""
+    """Return the message of a subscription to create."""
     message = _Subscription(
         name=name,
         topic=settings.topic,
@@ -338,7 +339,7 @@ def _subscription_message(name: str, settings: SubscriptionSettings) -> Any:
 
 
 def _subscription_differences(found: Any, settings: SubscriptionSettings) -> Sequence[str]:
-    """What keeps an existing subscription from being the one that was asked for, in words."""
+    """Return the differences between an existing subscription and the settings, in words."""
     asked = _comparable(_subscription_message("", settings))
     there = _comparable(found)
     different = [f"{what} is {there[what]!r}, wanted is {value!r}" for what, value in asked.items() if there[what] != value]
@@ -354,7 +355,7 @@ def _label_differences(found: Any, labels: Mapping[str, str]) -> list[str]:
 
 
 def _comparable(message: Any) -> dict[str, object]:
-    """What two subscriptions must agree on, with the service's defaults for what is left out of a policy."""
+    """Return the settings to compare, with the service's defaults for omitted settings of a policy."""
     dead_letter, retry = message.dead_letter_policy, message.retry_policy
     has_retry = message.HasField("retry_policy")
     return {

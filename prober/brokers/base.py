@@ -1,17 +1,17 @@
-"""The ports through which a probe reaches a service.
+"""Ports through which a probe uses a service.
 
 Three vantages implement them. Order is the subject of the measurement: no adapter may assume or repair it. The *wire* speaks gRPC itself
-and shows what the service does; the *library* (Google's for Python) and the *external* program (with any library) show the view of a
-customer. Where one disagrees with the wire, its client library is the culprit.
+and shows the behaviour of the service; the *library* (Google's for Python) and the *external* program (with any library) show the view of a
+customer. A violation that the wire does not see comes from the client library.
 
-What every adapter guarantees:
+Guarantees of every adapter:
 
 * An outcome is three-valued. A publish is confirmed, rejected (provably nothing was stored) or unknown. No adapter hides a retry.
-* The adapter reports everything in the order in which it happened to it. The messages of a session reach the tap in the order in which they
-  came off the channel, on the event loop, before anything else of that session happens.
-* Faults of the service are never exceptions. Errors that the caller can correct (no such topic, no permission, no answer) are those in
+* The adapter reports events in the order in which it observed them. The messages of a session reach the tap in the order of their receipt,
+  on the event loop, before any later event of the session.
+* Faults of the service are never exceptions. Errors that the caller can correct (no such topic, no permission, no answer) are exceptions of
   `prober.errors`, translated in one place per adapter.
-* Every wait has an end: each call takes or has a deadline.
+* Every wait is bounded: each call has a deadline, or takes it as an argument.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from prober.core.events import fact
 
 
 class Vantage(StrEnum):
-    """From where a probe looks: at the wire, through Google's client library, or through a program of the user."""
+    """Point of view of a probe: the wire, Google's client library, or a program of the user."""
 
     WIRE = "wire"
     LIBRARY = "library"
@@ -35,7 +35,7 @@ class Vantage(StrEnum):
 
 @fact(frozen=True, slots=True)
 class Outgoing:
-    """One message to publish. An empty ordering key means unordered."""
+    """A message to publish. An empty ordering key means unordered."""
 
     ordering_key: str
     data: bytes
@@ -44,21 +44,21 @@ class Outgoing:
 
 @fact(frozen=True, slots=True)
 class Confirmed:
-    """The service stored the message under this id."""
+    """Outcome of a publish: the service stored the message under this id."""
 
     message_id: str
 
 
 @fact(frozen=True, slots=True)
 class Rejected:
-    """Provably not stored: rejected on the only attempt, or never sent."""
+    """Outcome of a publish: provably not stored, since the only attempt was rejected, or never sent."""
 
     reason: str
 
 
 @fact(frozen=True, slots=True)
 class Unknown:
-    """Perhaps stored: after a deadline, a lost reply, or a broken connection."""
+    """Outcome of a publish: perhaps stored, after a deadline, a lost reply, or a broken connection."""
 
     reason: str
 
@@ -68,12 +68,12 @@ Outcome: TypeAlias = Confirmed | Rejected | Unknown
 
 @fact(frozen=True, slots=True)
 class Received:
-    """One message as it came off the channel.
+    """A message as it was received.
 
-    `publish_time` is when the service says that it stored the message: nanoseconds since 1970 by its wall clock, unrounded, since it
-    tells two messages with one id apart (documentation, "Exactly-once delivery"). None if the service does not say.
+    `publish_time` is the time at which the service stored the message, by its own report: nanoseconds since 1970 by its wall clock,
+    unrounded, since it distinguishes two messages with one id (documentation, "Exactly-once delivery"). None if it is not reported.
 
-    `overlaps`: a client library gave it out while an earlier message of its key, which it had given out, was not answered yet.
+    `overlaps`: a client library delivered it before an earlier delivered message of its key was answered.
     """
 
     message_id: str
@@ -88,16 +88,14 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """What a topic is created with. `labels` mark it as ours."""
+    """Settings of a topic. `labels` mark it as the prober's."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class PushConfig:
-    """Where messages are pushed: a URL. Tokens come along that are signed for `audience` and say to be of `service_account`; if that is
-    empty, none do.
-    """
+    """Push endpoint of a subscription, a URL. Requests have a token for `audience`, signed for `service_account`; none if that is empty."""
 
     endpoint: str
     service_account: str = ""
@@ -106,11 +104,10 @@ class PushConfig:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionSettings:
-    """What a subscription is created with; times in seconds.
+    """Settings of a subscription; times in seconds.
 
-    `dead_letter_topic` empty means no dead-letter policy, `message_retention_s` infinite that the service may choose. `retain_acked`: what
-    was acknowledged is kept as long, so that a seek can bring it back. `push` None: messages
-    are pulled.
+    Without `dead_letter_topic` there is no dead-letter policy; with infinite `message_retention_s` the service chooses. `retain_acked`:
+    acknowledged messages are retained as long, so that a seek can restore them. `push` None: messages are pulled.
     """
 
     topic: str
@@ -130,74 +127,73 @@ class SubscriptionSettings:
 
 @dataclass(frozen=True, slots=True)
 class FlowControlSettings:
-    """How much one stream may have outstanding before the service stops delivering on it."""
+    """Limits of the outstanding messages of a stream, at which the service stops delivering on it."""
 
     messages_max: int = 1000
     bytes_max: int = 100 * 1024 * 1024
 
 
 class BrokerSession(Protocol):
-    """One channel that delivered messages: a stream, a pull response, a push request. What is sent through it is best effort and never
-    blocks.
+    """A channel that delivered messages: a stream, a pull response or a push request. Its sends are best effort and never block.
 
-    The order of calls is the order of sending. After the session is closed, what is sent may be lost: on the wire it is, a client
-    library still passes it on.
+    The order of calls is the order of sending. After the session is closed, sends may be lost: on the wire they are, a client library still
+    passes them on.
     """
 
     @property
     def name(self) -> str:
-        """Unique in this process."""
+        """Name, unique in this process."""
 
     @property
     def subscriber(self) -> str:
-        """Who owns it: the client id of streaming pull, or the session's own name."""
+        """Subscriber that owns it: the client id of streaming pull, or the session's own name."""
 
     @property
     def flow(self) -> FlowControlSettings | None:
-        """The flow control settings; None for a pull or push, which has its own limit."""
+        """Flow control settings; None for a pull or push, which has its own limit."""
 
     @property
     def is_over(self) -> bool:
-        """Whether acknowledgements sent through it from now on provably fail."""
+        """Whether acknowledgements sent through the session from now on provably fail."""
 
     def ack(self, received: Received) -> None:
-        """Sends an acknowledgement."""
+        """Send an acknowledgement."""
 
     def nack(self, received: Received) -> None:
-        """Sends a nack: the service may redeliver the message at once."""
+        """Send a nack: the service may redeliver the message at once."""
 
     def modify_lease(self, received: Received, seconds: int) -> None:
-        """Sends a lease modification."""
+        """Send a lease modification."""
 
     def let_expire(self, received: Received) -> None:
-        """Sends nothing, now or later: the lease of this message is left to end by itself.
+        """Send no answer, now or later: the lease of the message expires.
 
-        On the wire this is the fate of a message without an answer. A client library extends leases, and holds the next message of a key
-        back until the last one is answered; this makes it stop doing both.
+        On the wire this happens to any unanswered message. A client library extends leases, and holds the next message of a key back until
+        the previous one is answered; this call stops both.
         """
 
 
 class Tap(Protocol):
-    """Receives events in order, on the event loop. Must not block or raise."""
+    """Receiver of events in order, on the event loop. Must not block or raise."""
 
     def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
-        """A session began; `invoked_t` is when it was asked for, on the monotonic clock of the event loop, None for now.
+        """Report a new session; `invoked_t`: time of its request on the monotonic clock of the event loop, None for now.
 
-        The service sent nothing on it before that: the adapter reports a session before its first request goes out, or with the time of
-        that request.
+        The service sent nothing on it before that: the adapter reports a session before its first request is sent, or with the time of that
+        request.
         """
 
     def received(self, session: BrokerSession, received: Received) -> None:
-        """A message came off the channel. Nothing was acknowledged on the caller's behalf."""
+        """Report a received message. The adapter acknowledged nothing on the caller's behalf."""
 
     def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
-        """Exactly-once: the service confirmed an acknowledgement."""
+        """Report that the service confirmed an acknowledgement (exactly-once delivery)."""
 
     def unanswered(self, session: BrokerSession, received: Received) -> None:
-        """A push request ended without an answer, which is a refusal."""
+        """Report a push request that ended without an answer, which counts as a nack."""
 
     def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None:
-        """A session ended. `lost`: it was a pull that ended without its answer, into which messages may have been put."""
+        """Report the end of a session. `lost`: a pull without an answer, which may have contained messages."""
 
 
 class Publisher(Protocol):
@@ -205,88 +201,87 @@ class Publisher(Protocol):
 
     @property
     def keeps_order(self) -> bool:
-        """Whether the messages of a key are stored in the order of calls also if an earlier call has no answer yet.
+        """Whether messages of a key are stored in the order of calls even if an earlier call is still unanswered.
 
-        A client library sends one batch of a key at a time. At the wire a service may take up requests under way in any order.
+        A client library sends one batch of a key at a time. At the wire a service may process concurrent requests in any order.
         """
 
     @property
     def unexplained_stops(self) -> int:
-        """How often a client library stopped publishing on a key although no publish of the key had failed; 0 without a library."""
+        """Number of times that a client library stopped a key without a failed publish of the key; 0 without a library."""
 
     async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
-        """Publishes the messages together, in order, and returns one outcome each, in the same order, within about `timeout_s`.
+        """Publish the messages together, in order. Return their outcomes in the same order, within about `timeout_s`.
 
-        Raises no BrokerError: a missing topic and a missing answer are outcomes. If the caller is cancelled while it waits, the outcomes
+        Raises no BrokerError: a missing topic and a missing answer are outcomes. If the caller is cancelled during the wait, the outcomes
         are unknown.
 
-        At the wire this is one request and exactly one attempt. Through the library it is one `publish` call each, in order; its forced
-        retries may store a message more than once, and a publish without an answer in time is unknown.
+        At the wire this is one request and exactly one attempt. Through the library it is one `publish` call each, in order. The library's
+        forced retries may store a message more than once, and a publish without an answer in time is unknown.
         """
 
     async def resume(self, ordering_key: str) -> None:
-        """Allows publishing on a key again after a publish on it was not confirmed. Does nothing where keys are not paused."""
+        """Allow publishing on a key again after an unconfirmed publish. Does nothing if keys are not paused."""
 
     async def close(self) -> None:
-        """Closes all connections; publishes without an answer end unknown."""
+        """Close all connections; publishes without an answer end unknown."""
 
 
 class Subscriber(Protocol):
-    """Consumes one subscription under one client id. Streams that break are opened again, as new sessions, until it is closed."""
+    """Consumes one subscription under one client id. Broken streams are reopened, as new sessions, until it is closed."""
 
     async def start(self, tap: Tap) -> None:
-        """Opens the stream and returns when it is open, or raises why it cannot be: BrokerUnavailable, ConnectionGivenUp,
-        NotThere, PermissionRefused.
+        """Open the stream and wait until it is open. Raises BrokerUnavailable, ConnectionGivenUp, NotThere or PermissionRefused.
 
-        Where a service does not answer before it has something to deliver, "open" means asked for, and not refused for half a
-        second. Called once.
+        If a service does not answer before it has a message to deliver, "open" means requested, and not refused for half a second. Called
+        once.
         """
 
     async def break_stream(self) -> None:
-        """Cuts the stream without a goodbye, as a network would; it is opened again like any broken stream.
+        """Cut the stream without a goodbye, as a network would; it is reopened like any broken stream.
 
-        The tap receives the end of the session after everything that came before. Does nothing while no stream is open.
+        The tap receives the end of the session after all earlier events. Does nothing while no stream is open.
         """
 
     async def close(self) -> None:
-        """Ends consumption; messages that are not acknowledged stay outstanding until their leases end."""
+        """End consumption; unacknowledged messages stay outstanding until their leases end."""
 
 
 class Puller(Protocol):
-    """Consumes one subscription by unary pull. Each pull is a session of its own, from its request to its answer."""
+    """Consumes one subscription by unary pull. Each pull is a session of its own, from request to answer."""
 
     async def pull(self, tap: Tap, messages_max: int, timeout_s: float) -> bool:
-        """Sends one pull and waits for its response; whether it had messages.
+        """Send one pull and wait for its response. Return whether it contained messages.
 
         The tap receives every pull, answered or not: opened before it is sent, then its messages in order, then closed. A pull without an
-        answer in time returns False. Such a pull, and one that fails or is cancelled, is reported as lost, since the service may have put
-        messages into the answer. After the end its session takes acknowledgements until the puller is closed. Several pulls may wait at
-        once. Raises BrokerError.
+        answer in time returns False. It is reported as lost, like a failed or cancelled pull, since the service may have put messages into
+        the answer. Afterwards its session accepts acknowledgements until the puller is closed. Several pulls may wait at once. Raises
+        BrokerError.
         """
 
     async def close(self) -> None:
-        """Ends pulls that wait, and sends what was acknowledged before."""
+        """End the waiting pulls, and send the pending acknowledgements."""
 
 
 class PushReceiver(Protocol):
-    """Takes what one target pushes. Each request is a session of its own, from its arrival to its answer."""
+    """Receiver of the pushes of one target. Each request is a session of its own, from its arrival to its answer."""
 
     def config_of(self, subscription: str) -> PushConfig:
-        """What a subscription is made with so that its messages come here. Raises NotSupported if the target cannot reach this place."""
+        """Return the push configuration for a subscription. Raises NotSupported if the target cannot reach this receiver."""
 
     def receive(self, subscription: str, tap: Tap) -> Callable[[], None]:
-        """Takes requests for a subscription until the returned function is called.
+        """Receive requests for a subscription until the returned function is called.
 
-        That function nacks the open requests, and reports none of them.
+        That function nacks the open requests, without reporting them to the tap.
 
-        The tap receives each request: opened, its message, then, if it has ended without an answer, that, then closed. An acknowledgement
-        answers with success, a nack with an error; without either the request stays open until the service gives it up. Requests that the
-        service did not send, as far as that can be verified, are refused and counted; the tap does not receive them.
+        The tap receives each request: opened, its message, unanswered if it ended without an answer, then closed. An acknowledgement
+        answers with success, a nack with an error; without either the request stays open until the service's deadline. Requests of other
+        senders, as far as they can be recognized, are refused and counted; the tap does not receive them.
         """
 
 
 class PushOutcome(StrEnum):
-    """What became of a push request: taken, or refused and why."""
+    """Outcome of a push request: taken, or refused with a reason."""
 
     TAKEN = "taken"
     TOKEN_MISSING = "token_missing"
@@ -308,7 +303,7 @@ class PushOutcome(StrEnum):
 
 
 class AdminOperation(StrEnum):
-    """Administration calls. Deleting looks at what is there before, which is part of it."""
+    """Administration calls. A deletion includes the look-up before it."""
 
     CREATE_TOPIC = "create_topic"
     CREATE_SUBSCRIPTION = "create_subscription"
@@ -320,81 +315,81 @@ class AdminOperation(StrEnum):
 
 
 class Admin(Protocol):
-    """Creates and deletes what probes need. Deletes only what carries all of the labels it is given.
+    """Creates and deletes the resources of probes. Deletes only resources with all of the given labels.
 
     Each call is one attempt with its own deadline, and raises AdminUnavailable, PermissionRefused, NotThere, NotOurs, NotSupported,
     RequestRefused, or BrokerError for any other refusal.
     """
 
     async def create_topic(self, topic: str, settings: TopicSettings) -> None:
-        """Creates a topic, or finds it there already with (at least) these labels; anything else of that name is NotOurs."""
+        """Create a topic, or accept an existing one that has (at least) these labels; raises NotOurs for any other."""
 
     async def create_subscription(self, subscription: str, settings: SubscriptionSettings) -> None:
-        """Creates a subscription, or finds it there already with these settings and (at least) these labels; else NotOurs."""
+        """Create a subscription, or accept one with these settings and (at least) these labels; raises NotOurs for any other."""
 
     async def delete(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Deletes a topic or subscription if it carries these labels; False if not, or not there. ValueError without any label."""
+        """Delete a topic or subscription with these labels. Return False if it lacks them or does not exist. ValueError without labels."""
 
     async def subscriptions(self, project: str) -> Mapping[str, Mapping[str, str]]:
-        """The subscriptions of a project, `projects/p`, by full name, each with its labels."""
+        """Return the subscriptions of a project, `projects/p`, by full name, each with its labels."""
 
     async def owned(self, project: str, labels: Mapping[str, str]) -> Sequence[str]:
-        """The full names of topics and subscriptions of a project, `projects/p`, that carry these labels; at least one label."""
+        """Return the full names of the topics and subscriptions of a project, `projects/p`, with these labels; at least one label."""
 
     async def look(self, name: str) -> None:
-        """Asks for the settings of a topic or subscription: one request."""
+        """Query the settings of a topic or subscription: one request."""
 
     async def list_some(self, project: str) -> None:
-        """Asks for the first subscriptions of a project, `projects/p`: one request, however many there are."""
+        """Query the first subscriptions of a project, `projects/p`: a single request."""
 
     async def update_subscription(
         self, subscription: str, *, ordering: bool | None = None, message_retention_s: float | None = None
     ) -> None:
-        """Changes what is given of the settings of a subscription, and nothing else."""
+        """Change only the given settings of a subscription."""
 
     async def seek(self, subscription: str, to_time: float) -> None:
-        """Seeks a subscription to a wall-clock time of the service, seconds since 1970. NotSupported where there is no seeking."""
+        """Seek a subscription to a wall-clock time of the service, in seconds since 1970. Raises NotSupported without seek."""
 
     async def seek_to_snapshot(self, subscription: str, snapshot: str) -> None:
-        """Seeks a subscription to what was unacknowledged when a snapshot was made, and everything since."""
+        """Seek a subscription to the messages unacknowledged when a snapshot was created, and all messages since."""
 
     async def create_snapshot(self, snapshot: str, subscription: str, labels: Mapping[str, str]) -> None:
-        """Makes a snapshot, `projects/p/snapshots/s`, of what is unacknowledged. The service forgets it after seven days at most."""
+        """Create a snapshot, `projects/p/snapshots/s`, of the unacknowledged messages. The service deletes it after seven days at most."""
 
     async def delete_snapshot(self, snapshot: str) -> None:
-        """Deletes a snapshot."""
+        """Delete a snapshot."""
 
 
 class Broker(Protocol):
-    """One vantage on one target: makes the other ports. Topics and subscriptions are named in full, `projects/p/topics/t`."""
+    """One vantage on one target; creates the other ports. Topics and subscriptions are named in full, `projects/p/topics/t`."""
 
     @property
     def peer(self) -> Broker | None:
-        """The same vantage on the target's other endpoint, if it has one."""
+        """The same vantage on the target's other endpoint, or None."""
 
     @property
     def admin(self) -> Admin:
         """Control plane of the target."""
 
     def publisher(self, topic: str) -> Publisher:
-        """A publisher to a topic."""
+        """Return a publisher to a topic."""
 
     def subscriber(self, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int) -> Subscriber:
-        """A subscriber under a client id of its own; `ack_deadline_s`, 10 to 600, is how long a lease lasts."""
+        """Return a subscriber with a client id of its own; `ack_deadline_s`, 10 to 600, is the length of a lease."""
 
     def puller(self, subscription: str) -> Puller:
-        """A subscriber by unary pull."""
+        """Return a subscriber by unary pull."""
 
     @property
     def pushes(self) -> PushReceiver:
-        """Who takes what the target pushes."""
+        """Receiver of the messages that the target pushes."""
 
     async def check_liveness(self, topic: str, subscription: str) -> None:
-        """Returns when the data plane has answered a request about a topic or subscription; a refusal is an answer.
+        """Wait until the data plane has answered a request about a topic or subscription; a refusal is an answer.
 
-        An empty `topic` is not asked about. The check changes nothing. At the wire the request and its answer use the connection
-        that delivers messages: no answer overtakes a message that was sent before it. Raises BrokerUnavailable, ConnectionGivenUp.
+        Without a `topic` only the subscription is checked. The check changes nothing. At the wire the request and its answer use the
+        connection that delivers messages: no answer overtakes an earlier message. Raises BrokerUnavailable, ConnectionGivenUp.
         """
 
     async def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""

@@ -1,9 +1,9 @@
 """Calls that a target, or the network to it, ended with an error.
 
-They are counted where the status is seen first, whatever its later handling.
+They are counted by the first code that sees the status, whatever its later handling.
 
-Both adapters count every attempt, including the library's retries, which a customer never sees. Calls that we end ourselves (CANCELLED),
-and a unary pull that comes back without an answer in time because there was nothing, are no errors.
+Both adapters count every attempt, including the library's retries, which a customer never sees. Calls ended by the prober (CANCELLED), and
+a unary pull that times out because there was no message, are no errors.
 """
 
 from __future__ import annotations
@@ -31,42 +31,42 @@ _OPERATIONS: Final = {
 
 
 def nobody_asks(_operation: Operation, _code: ErrorCode) -> None:
-    """For brokers whose errors are not counted."""
+    """Ignore the error, for brokers whose errors are not counted."""
 
 
 def operation_of(method: str) -> Operation:
-    """What a remote procedure is for, by its path."""
+    """Return the operation of a remote procedure, by its path."""
     return _OPERATIONS.get(method.rpartition("/")[2], Operation.ADMINISTER)
 
 
 class CallWatch:
-    """Tells what calls ended with, as far as it is an error. May be called in any thread."""
+    """Reports the error codes of ended calls. May be called in any thread."""
 
     def __init__(self, failed: CallFailed) -> None:
         self._failed = failed
 
     def ended(self, method: str, code: grpc.StatusCode) -> None:
-        """A call of a method ended."""
+        """Report the end of a call of a method, if it is an error."""
         if code.name in ErrorCode.__members__:
             self._failed(operation_of(method), ErrorCode[code.name])
 
 
 class ThreadedCallWatch(grpc.UnaryUnaryClientInterceptor, grpc.StreamStreamClientInterceptor):
-    """The same for a channel of Google's client library, between the library and the connection."""
+    """Call watch for a channel of Google's client library, between library and connection."""
 
     def __init__(self, watch: CallWatch) -> None:
         self._watch = watch
 
     def intercept_unary_unary(self, continuation: Callable[..., Any], client_call_details: Any, request: Any) -> Any:
-        """Called by gRPC for each request; the outcome is there when `continuation` returns."""
+        """Watch a request; called by gRPC. The outcome is complete when `continuation` returns."""
         outcome = continuation(client_call_details, request)
         error = outcome.exception()
-        if isinstance(error, grpc.RpcError):  # anything else comes from a channel that we have closed
+        if isinstance(error, grpc.RpcError):  # any other error comes from a channel that the prober has closed
             self._watch.ended(_path(client_call_details), error.code())
         return outcome
 
     def intercept_stream_stream(self, continuation: Callable[..., Any], client_call_details: Any, request_iterator: Any) -> Any:
-        """Called by gRPC for each stream."""
+        """Watch a stream; called by gRPC."""
         call = continuation(client_call_details, request_iterator)
         call.add_done_callback(lambda ended: self._watch.ended(_path(client_call_details), ended.code()))
         return call

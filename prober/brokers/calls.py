@@ -1,4 +1,4 @@
-"""What a call to a service is for, and what it can end with."""
+"""Operations of calls to a service, and their error codes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Operation(StrEnum):
-    """What a call to a service is for. PULL is streaming pull too; ACKNOWLEDGE also nacks messages and modifies leases, in a call."""
+    """Operation of a call. PULL includes streaming pull; ACKNOWLEDGE includes nacks and lease modifications as separate calls."""
 
     PUBLISH = "publish"
     PULL = "pull"
@@ -15,7 +15,7 @@ class Operation(StrEnum):
 
 
 class ErrorCode(StrEnum):
-    """What a call to a service can end with, beside success (OK) and our own end of it (CANCELLED): the codes of gRPC."""
+    """gRPC codes with which a call can end, except success (OK) and cancellation by the prober (CANCELLED)."""
 
     UNKNOWN = "UNKNOWN"
     INVALID_ARGUMENT = "INVALID_ARGUMENT"

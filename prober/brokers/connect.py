@@ -1,4 +1,4 @@
-"""Makes a broker: one vantage on one target."""
+"""Creation of a broker: one vantage on one target."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ async def connect(
     pushes: PushReceiver = NOWHERE,
     client: Sequence[str] = (),
 ) -> Broker:
-    """A broker for the running event loop; the caller closes it.
+    """Return a broker for the running event loop; the caller closes it.
 
     `failed` is called for every call that ends with an error; `pushes` receives the messages that the target pushes. `client` is the
     command of the program at the external vantage.
 
-    No connection is made yet: the first call reports a missing answer. Raises PermissionRefused where Google's service needs credentials
-    and there are none; for other endpoints they are not even looked for.
+    The broker connects at its first call, which reports an unreachable target. Raises PermissionRefused if Google's service needs
+    credentials and there are none; for other endpoints credentials are not looked up.
     """
     return _broker(endpoint, vantage, await credentials_for(endpoint), failed, pushes, client)
 
@@ -42,7 +42,7 @@ def _broker(
     pushes: PushReceiver = NOWHERE,
     client: Sequence[str] = (),
 ) -> Broker:
-    """With its peer, which is encrypted if this one is."""
+    """Return a broker with its peer, which is encrypted if the broker is."""
     peer = None if endpoint.peer is None else _broker(endpoint.peer, vantage, credentials, failed, client=client)
     match vantage:
         case Vantage.WIRE:

@@ -1,14 +1,14 @@
-"""One connection to a target: its gRPC channels, with credentials where, and only where, the endpoint is Google's.
+"""One connection to a target: its gRPC channels, with credentials if, and only if, the endpoint is Google's.
 
-To Google's service, the library's channel has the options that Google's clients give theirs. The wire's has more: a keepalive that is
-not answered ends the connection after 10 s, so that a half-open one is noticed within 40 s; and gRPC itself repeats nothing, because one
-publish has to be one attempt.
+To Google's service, the library's channel has the options of Google's clients. The wire's channel has more: an unanswered keepalive ends
+the connection after 10 s, so that a half-open connection is noticed within 40 s. Retries of gRPC are off, because one publish has to be one
+attempt.
 
-No two channels share a connection, as they would by default: it carries a limited number of streams, and while it waits before it
-connects again, for up to two minutes, a new channel would wait with it. A customer's client has a process of its own.
+Channels do not share a connection, as they would by default: a connection carries a limited number of streams, and while it waits up to two
+minutes before a reconnect, a new channel would wait with it. A customer's client has a process of its own.
 
-A broker lives for months, what it makes for minutes. So publishers, subscribers and pullers are noted here from when they have
-something to close until they are closed, and then forgotten; what is open is closed with the connection.
+A broker lives for months, its publishers, subscribers and pullers for minutes. The connection keeps a reference to each while it has
+something to close, and closes the open ones with itself.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from prober.errors import BrokerUnavailable, PermissionRefused
 SCOPE: Final = "https://www.googleapis.com/auth/pubsub"
 DEFAULT_HOST: Final = "pubsub.googleapis.com"
 _NONE_FOUND: Final = "Your default credentials were not found"
-"""The text of Google's library that adds nothing to ours."""
+"""Message of Google's library that adds no information to the prober's error."""
 
 LOOK_AGAIN_S: Final = 0.02
 
@@ -49,14 +49,14 @@ _EVERY: Final[Options] = (
 
 _GOOGLE_KEEPALIVE: Final[Options] = (("grpc.keepalive_time_ms", 30_000),)
 
-# Other servers end a connection whose client pings more often than every five minutes, unless they are configured otherwise; Google's
-# emulator does so after a minute. On a plain connection the network is short, and a connection that breaks is noticed without pings.
+# Other servers end a connection whose client pings more often than every five minutes, unless configured otherwise; Google's emulator does
+# so after a minute. A plain connection is usually local, and its end is noticed without pings.
 _PLAIN_KEEPALIVE: Final[Options] = (("grpc.keepalive_time_ms", 330_000),)
 
 _WIRE: Final[Options] = (
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.enable_retries", 0),
-    # A target that restarts should be found again soon; the default waits up to two minutes between attempts to connect.
+    # A restarted target should be reconnected soon; by default gRPC waits up to two minutes between attempts.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 5000),
@@ -64,14 +64,14 @@ _WIRE: Final[Options] = (
 
 
 def session_name(owner: str) -> str:
-    """A name that no other session of this process has."""
+    """Return a session name that is unique in this process."""
     return f"{owner}#{next_number()}"
 
 
 async def credentials_for(endpoint: Endpoint) -> grpc.ChannelCredentials | None:
-    """Application default credentials for a channel to Google, None for an endpoint without encryption.
+    """Return default credentials for a channel to Google; None for an endpoint without encryption.
 
-    They are looked up in a thread, because that may ask a metadata server. Raises PermissionRefused if there are none.
+    They are looked up in a thread, because that may query a metadata server. Raises PermissionRefused if there are none.
     """
     return await asyncio.to_thread(_application_default) if endpoint.secure else None
 
@@ -94,17 +94,17 @@ def _application_default() -> grpc.ChannelCredentials:
 
 
 def open_async_channel(endpoint: Endpoint, credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
-    """A channel for the event loop; it connects when it is first used."""
+    """Return a channel for the event loop; it connects at its first use."""
     if credentials is None:
         return grpc.aio.insecure_channel(endpoint.address, options=_EVERY + _PLAIN_KEEPALIVE + _WIRE)
     return grpc.aio.secure_channel(endpoint.address, credentials, options=_EVERY + _GOOGLE_KEEPALIVE + _WIRE)
 
 
 async def wait_until_connected(channel: grpc.aio.Channel) -> None:
-    """Waits until there is a connection, for as long as it takes; asks for one if none is being made.
+    """Wait without a limit until the channel is connected; request a connection if none is being made.
 
-    Raises ConnectionGivenUp if the channel is closed. Looks again and again, because gRPC's own wait cannot be given up: it goes on in
-    the background when its task is cancelled.
+    Raises ConnectionGivenUp if the channel is closed. The state is polled, because gRPC's own wait cannot be cancelled: it continues in the
+    background.
     """
     while (state := channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
         if state is grpc.ChannelConnectivity.SHUTDOWN:
@@ -113,7 +113,7 @@ async def wait_until_connected(channel: grpc.aio.Channel) -> None:
 
 
 def _open_threaded_channel(endpoint: Endpoint, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
-    """A channel for Google's client library, which uses threads."""
+    """Return a channel for Google's client library, which uses threads."""
     if credentials is None:
         return grpc.insecure_channel(endpoint.address, options=_EVERY + _PLAIN_KEEPALIVE)
     return grpc.secure_channel(endpoint.address, credentials, options=_EVERY + _GOOGLE_KEEPALIVE)
@@ -126,13 +126,13 @@ class Closable(Protocol):
     """A publisher, subscriber or puller."""
 
     async def close(self) -> None:
-        """Closes everything; calling it again does nothing."""
+        """Close all resources; further calls do nothing."""
 
 
 class Connection:
-    """One connection to a target for the event loop that runs. `channel` connects when it is first used.
+    """One connection to a target, for the running event loop. `channel` connects at its first use.
 
-    Who calls through `channel` tells `watch` how that ended.
+    Callers on `channel` report the end of each call to `watch`.
     """
 
     def __init__(
@@ -142,27 +142,27 @@ class Connection:
         failed: CallFailed = nobody_asks,
         open_channel: OpenChannel = open_async_channel,
     ) -> None:
-        """`failed` is called for every call that ends with an error."""
+        """Create the connection. `failed` is called for every call that ends with an error."""
         self._endpoint, self._credentials = endpoint, credentials
         self.watch = CallWatch(failed)
         self.channel = open_channel(endpoint, credentials)
         self._open: set[Closable] = set()
 
     def open_threaded_channel(self) -> grpc.Channel:
-        """A connection to the same target for Google's client library, watched as it is; the caller closes it."""
+        """Return a watched channel to the same target for Google's client library; the caller closes it."""
         channel = _open_threaded_channel(self._endpoint, self._credentials)
         return grpc.intercept_channel(channel, ThreadedCallWatch(self.watch))
 
     def opened(self, one: Closable) -> None:
-        """Notes what has to be closed with the connection."""
+        """Register an object to close with the connection."""
         self._open.add(one)
 
     def closed(self, one: Closable) -> None:
-        """Forgets what has nothing left to close."""
+        """Unregister an object that has nothing left to close."""
         self._open.discard(one)
 
     async def close(self) -> None:
-        """Closes everything that is open, then the connection. Calling it again does nothing."""
+        """Close all registered objects, then the connection. Further calls do nothing."""
         closings = await asyncio.gather(*(one.close() for one in self._open), return_exceptions=True)
         await self.channel.close()
         for result in closings:
@@ -177,18 +177,18 @@ TIMEOUT_S: Final = 10.0
 
 
 async def check_liveness(connection: Connection, topic: str, subscription: str) -> None:
-    """Returns when either half of the data plane has answered. An empty `topic` leaves the publishing half out.
+    """Wait until either half of the data plane has answered. Without a `topic` only the acknowledging half is checked.
 
     Pub/Sub's data plane carries messages, its control plane administers. Connected clients do not need the control plane (Google, "Google
-    Cloud Pub/Sub: A Google-Scale Messaging Service"). So a slow administration call says nothing about messages, and none is made here.
+    Cloud Pub/Sub: A Google-Scale Messaging Service"). So a slow administration call proves nothing about messages, and none is made here.
 
-    Two requests ask the two halves of the data plane: a publish without messages and an acknowledgement without ids. Neither changes
+    Two requests check the two halves of the data plane: a publish without messages and an acknowledgement without ids. Neither changes
     anything: Pub/Sub, Google's emulator and the embedded server refuse both with INVALID_ARGUMENT ("You have not specified an ack ID in the
     request", googleapis/nodejs-pubsub#1194). A liveness message would disturb the experiment, or need a topic of its own.
 
     One answer suffices. If only one half fails, its missing confirmations or deliveries are findings about the service. If both are silent,
-    the network may be the cause, so the run is UNKNOWN. Messages that arrive are no substitute: the network may have held them for any
-    time, while an answer bounds that time. Confirmed publishes are not sent during a drain, nor to each endpoint.
+    the network may be the cause, so the run is UNKNOWN. Received messages are no substitute: the network may have delayed them for any
+    time, while an answer bounds that time. Neither are confirmed publishes: none are sent during a drain, nor to each endpoint.
 
     Raises BrokerUnavailable, or ConnectionGivenUp if the connection was closed.
     """
@@ -211,7 +211,7 @@ async def check_liveness(connection: Connection, topic: str, subscription: str) 
 
 
 async def _ask(connection: Connection, method: str, request: bytes, metadata: tuple[tuple[str, str], ...]) -> None:
-    """Sends one request and waits for its answer. INVALID_ARGUMENT is expected, so it is not counted as an error of the target."""
+    """Send a request and wait for its answer. The expected INVALID_ARGUMENT is not counted as an error of the target."""
     doing = "checking the liveness of the target"
     call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = connection.channel.unary_unary(method)
     try:

@@ -1,9 +1,9 @@
-"""Where a target is: a value, made once from what the user wrote, and never changed.
+"""Address of a target: an immutable value, parsed once from the user's input.
 
-Three kinds of address exist. The global one and those of regions are Google's, encrypted, and need credentials. Everything else (Google's
-emulator, the embedded server) is on a plain connection and gets no credentials, so that an attacker cannot obtain a token by taking the
-place of an emulator. Outside Google Cloud the global address has no ordering guarantee, because publishes may go to different regions
-(documentation, "Service APIs overview"): use a region's.
+Three kinds of address exist. The global address and those of regions are Google's, encrypted, and need credentials. All others (Google's
+emulator, the embedded server) use a plain connection without credentials, so that an attacker cannot obtain a token by impersonating an
+emulator. Outside Google Cloud the global address has no ordering guarantee, because publishes may go to different regions (documentation,
+"Service APIs overview"): use the address of a region.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from prober.errors import ConfigError
 EMULATOR_VARIABLE: Final = "PUBSUB_EMULATOR_HOST"
 GLOBAL_ADDRESS: Final = "pubsub.googleapis.com:443"
 GOOGLE_CERTIFICATES: Final = "https://www.googleapis.com/oauth2/v1/certs"
-"""The keys that Google signs tokens with."""
+"""Keys with which Google signs tokens."""
 
 _GOOGLE_PORT: Final = 443
 _PORT_MAX: Final = 65535
@@ -34,7 +34,7 @@ _HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:(?P<port
 class Endpoint:
     """An address, `HOST:PORT`, and whether the connection to it is encrypted and authenticated.
 
-    `peer` is another endpoint of the same service, in another region, if one is named.
+    `peer` is another endpoint of the same service, in another region, or None.
     """
 
     address: str
@@ -46,22 +46,22 @@ class Endpoint:
 
     @property
     def is_here(self) -> bool:
-        """Whether what answers there is on this machine, so that it can reach what listens on loopback."""
+        """Whether the server at this address runs on this machine, so that it can reach a listener on loopback."""
         return self.address.rpartition(":")[0].strip("[]") in _LOOPBACK
 
     @property
     def region(self) -> str:
-        """The region that publishes to this address are received in, empty where the address does not say.
+        """Region that receives publishes to this address; empty if the address does not name it.
 
-        The global address goes to "a nearby available region", which may change (documentation, "Service APIs overview"), and the region
-        behind an address that is not Google's is unknown.
+        The global address goes to "a nearby available region", which may change (documentation, "Service APIs overview"), and the region of
+        an address that is not Google's is unknown.
         """
         found = _REGIONAL_HOST.fullmatch(self.address.partition(":")[0]) if self.secure else None
         return found[1] or found[2] if found is not None else ""
 
     @property
     def is_one_region(self) -> bool:
-        """Whether all publishes to this address are received in one region: those to Google's global address may be rerouted.
+        """Whether one region receives all publishes to this address; Google may reroute those to its global address.
 
         No field of a publish response names the region, so only the address proves it.
         """
@@ -69,7 +69,10 @@ class Endpoint:
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """Reads `global`, a region such as `europe-west1`, one of Google's host names, or `HOST:PORT`; anything else is a ConfigError."""
+    """Parse `global`, a region such as `europe-west1`, a Google host name, or `HOST:PORT`.
+
+    Raises ConfigError for anything else.
+    """
     text = text.strip()
     if text == "global":
         return Endpoint(GLOBAL_ADDRESS, secure=True)
@@ -94,22 +97,22 @@ def parse_endpoint(text: str) -> Endpoint:
 
 
 def local_endpoint(address: str, *, paired: bool = False) -> Endpoint:
-    """A plain one that was started here; if it is to have a peer, it is its own: a second connection to the same server."""
+    """Return a plain endpoint of a server on this machine; with `paired`, it is its own peer: a second connection."""
     endpoint = Endpoint(address, secure=False)
     return replace(endpoint, peer=endpoint) if paired else endpoint
 
 
 def named_by(environment: Mapping[str, str], override: str = "") -> str:
-    """Which place wins over the configuration as the name of an endpoint; empty if none does."""
+    """Return the source that overrides the configured endpoint; empty if none does."""
     return "--endpoint" if override else EMULATOR_VARIABLE if environment.get(EMULATOR_VARIABLE) else ""
 
 
 def resolve_endpoint(configured: str, environment: Mapping[str, str], override: str = "", peer: str = "") -> Endpoint:
-    """Which of the places that may name an endpoint wins: the command line, then PUBSUB_EMULATOR_HOST, then the configuration.
+    """Return the endpoint of the command line, else of PUBSUB_EMULATOR_HOST, else of the configuration.
 
-    What the variable names is an emulator whatever it is called: like every Google client, it is reached without encryption and
-    without credentials. `peer` is the configured one, empty if there is none; what wins over the configuration is its own peer.
-    Raises ConfigError with the place that is wrong.
+    The variable always names an emulator: like in every Google client, the connection has no encryption and no credentials. `peer` is the
+    configured peer, empty for none; an endpoint that overrides the configuration is its own peer. Raises ConfigError, which names the wrong
+    source.
     """
     if override:
         named = parse_endpoint(override)

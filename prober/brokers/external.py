@@ -1,7 +1,7 @@
-"""The external vantage: a program in any language publishes and subscribes, to see what a customer of its client library sees.
+"""The external vantage: a program in any language publishes and subscribes, to see the view of a customer of its client library.
 
-The control plane and unary pull are the wire's, as at the library vantage. The protocol is in docs/external-clients.md. What the program
-does not say is not known: how often its client tried a publish, and how long a message was under way inside it.
+The control plane and unary pull are the wire's, as at the library vantage. The protocol is in docs/external-clients.md. Unreported details
+of the program are unknown: the number of attempts of a publish, and the time that a message spent inside its client.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ExternalPublisher:
     """Publishes to one topic through the program."""
 
     unexplained_stops = 0
-    """Not known."""
+    """Unknown for the program's client."""
 
     def __init__(self, connection: Connection, process: ExternalProcess, topic: str) -> None:
         self._connection, self._process, self._topic = connection, process, topic
@@ -58,11 +58,11 @@ class ExternalPublisher:
 
     @property
     def keeps_order(self) -> bool:
-        """The program publishes the messages of a key in the order of the commands."""
+        """Whether the order of calls is kept: the program publishes the messages of a key in the order of the commands."""
         return True
 
     async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
-        """One command each, in order; see the port. The client behind the program makes batches of them as it likes."""
+        """Send one command per message, in order; see the port. The client behind the program batches them at will."""
         if self._closed:
             return [Rejected("the publisher was closed before")] * len(messages)
         if not messages:
@@ -81,11 +81,11 @@ class ExternalPublisher:
         return [Unknown(f"no answer within {timeout_s:g} s") if waiter.cancelled() else waiter.result() for waiter in waiters]
 
     async def resume(self, ordering_key: str) -> None:
-        """Has the program resume a key; the commands are carried out in order, so the next publish of the key comes after it."""
+        """Resume a key in the program. Commands are executed in order, so the next publish of the key follows it."""
         self._process.send({"command": "resume", "publisher": self._name, "ordering_key": ordering_key})
 
     async def close(self) -> None:
-        """Closes the publisher in the program; what has no answer is unknown. Calling it again does nothing."""
+        """Close the publisher in the program; unanswered publishes are unknown. Further calls do nothing."""
         if self._closed:
             return
         self._closed = True
@@ -152,18 +152,18 @@ class ExternalBroker:
         failed: CallFailed = nobody_asks,
         peer: Broker | None = None,
     ) -> None:
-        """`failed` gets the prober's own calls only; those of the program are not seen."""
+        """Create the broker. `failed` is called for the prober's own calls only; the program's calls are not seen."""
         self.peer = peer
-        """The same vantage on the other endpoint, if there is one; closed with this one."""
+        """The same vantage on the other endpoint, or None; closed with this broker."""
         self._connection = Connection(endpoint, credentials, failed)
         self._admin = ServiceAdmin(self._connection.channel, self._connection.watch)
         self.failed: asyncio.Event = peer.failed if isinstance(peer, ExternalBroker) else asyncio.Event()
-        """Set when the program of this or the other endpoint cannot be used any more."""
+        """Set when the program of this or the other endpoint has failed."""
         self._process = ExternalProcess(command, endpoint.address, self.failed, secure=endpoint.secure)
 
     @property
     def failure(self) -> str:
-        """Why the program of this or the other endpoint cannot be used any more; empty while it can."""
+        """Failure of the program of this or the other endpoint; empty if there is none."""
         other = self.peer.failure if isinstance(self.peer, ExternalBroker) else ""
         return self._process.failure or other
 
@@ -173,11 +173,11 @@ class ExternalBroker:
         return self._admin
 
     def publisher(self, topic: str) -> Publisher:
-        """A publisher to a topic."""
+        """Return a publisher to a topic."""
         return ExternalPublisher(self._connection, self._process, topic)
 
     def subscriber(self, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int) -> Subscriber:
-        """A subscriber; `client_id` is our name for it, the client makes its own."""
+        """Return a subscriber; `client_id` is the prober's name for it, the client creates its own."""
 
         def new_pull(tap: Tap) -> ExternalPull:
             return ExternalPull(self._process, subscription, client_id, flow, ack_deadline_s, tap)
@@ -185,22 +185,22 @@ class ExternalBroker:
         return ReopeningSubscriber(self._connection, subscription, client_id, new_pull)
 
     def puller(self, subscription: str) -> Puller:
-        """A subscriber by unary pull."""
+        """Return a subscriber by unary pull."""
         return WirePuller(self._connection, subscription)
 
     @property
     def pushes(self) -> PushReceiver:
-        """None: pushes do not go through a client library."""
+        """A receiver that refuses: pushes do not go through a client library."""
         return NOWHERE
 
     async def check_liveness(self, topic: str, subscription: str) -> None:
-        """Asks over the prober's own connection. Raises BrokerUnavailable, also if the program failed."""
+        """Check over the prober's own connection. Raises BrokerUnavailable, also if the program failed."""
         if self._process.failure:
             raise BrokerUnavailable(self._process.failure)
         await check_liveness(self._connection, topic, subscription)
 
     async def close(self) -> None:
-        """Closes everything that was made here, the connection and the program. Calling it again does nothing."""
+        """Close all publishers and subscribers, the connection and the program. Further calls do nothing."""
         if self.peer is not None:
             await self.peer.close()
         try:

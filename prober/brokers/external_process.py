@@ -1,7 +1,7 @@
 """The program of an external vantage: one process, JSON lines in both directions (docs/external-clients.md).
 
-The program is ours, not the service's. If it ends, breaks the protocol or stops reading, everything under way is unknown, `failure` says
-why, and nothing of that run counts against the service.
+The program belongs to the prober's side. If it ends, breaks the protocol or stops reading, all pending outcomes are unknown, `failure`
+contains the reason, and no result of the run counts against the service.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from prober.errors import BrokerError
 
 VERSION: Final = 1
 READY_TIMEOUT_S: Final = 30.0
-"""How long the program may take until it is ready."""
+"""Longest time until the program is ready, in seconds."""
 CLOSE_TIMEOUT_S: Final = 3.0
-"""How long the program may take to end after the end of its input; then it is killed."""
+"""Longest time from the end of its input to the end of the program, in seconds; then it is killed."""
 LINE_BYTES_MAX: Final = 64 * 2**20
 UNREAD_BYTES_MAX: Final = 256 * 2**20
-"""A program that leaves so much of its input unread has stopped reading."""
+"""Unread input at which the program counts as no longer reading, in bytes."""
 _STDERR_LINES: Final = 3
 _TEXT_MAX: Final = 300
 
 Event: TypeAlias = Mapping[str, Any]
 Handler: TypeAlias = Callable[[Event | None], None]
-"""Called on the event loop with each event of a publisher or subscriber; with None when no more can come."""
+"""Called on the event loop with each event of a publisher or subscriber; with None when no more can follow."""
 
 
 class ExternalProcess:
-    """Starts the program when it is first needed. For one event loop."""
+    """The program, started at its first use. For one event loop."""
 
     def __init__(self, command: Sequence[str], address: str, failed: asyncio.Event, *, secure: bool) -> None:
-        """`failed` is set when the program cannot be used any more."""
+        """Prepare the program. `failed` is set when it can no longer be used."""
         self._command = tuple(command)
         self._hello = {"command": "hello", "version": VERSION, "endpoint": address, "secure": secure}
         self._handlers: dict[str, Handler] = {}
@@ -49,10 +49,10 @@ class ExternalProcess:
         self._failed = failed
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self.failure = ""
-        """Why the program cannot be used any more, in one line; empty while it can."""
+        """Reason why the program can no longer be used, in one line; empty while it can."""
 
     async def ready(self) -> None:
-        """Returns when the program takes commands. Raises BrokerError if it does not, ConnectionGivenUp if it was closed."""
+        """Wait until the program accepts commands. Raises BrokerError if it does not, ConnectionGivenUp if it was closed."""
         if self._closed:
             raise let_go("starting the external client")
         if self._task is None:
@@ -72,15 +72,15 @@ class ExternalProcess:
             raise BrokerError(self.failure)
 
     def listen(self, name: str, handler: Handler) -> None:
-        """Passes the events of a publisher or subscriber to a handler from now on."""
+        """Pass the events of a publisher or subscriber to a handler from now on."""
         self._handlers[name] = handler
 
     def forget(self, name: str) -> None:
-        """Drops the events of a publisher or subscriber from now on."""
+        """Drop the events of a publisher or subscriber from now on."""
         self._handlers.pop(name, None)
 
     def send(self, command: Mapping[str, object]) -> bool:
-        """Sends a command; never blocks. False if the program takes none any more."""
+        """Send a command; never blocks. Return False if the program accepts none any more."""
         stdin = None if self._process is None else self._process.stdin
         if stdin is None or self.failure or self._closed or stdin.is_closing():
             return False
@@ -91,7 +91,7 @@ class ExternalProcess:
         return True
 
     async def close(self) -> None:
-        """Ends the input of the program and waits for its end; kills it after 3 s. Calling it again does nothing."""
+        """Close the input of the program and wait for its end; kill it after 3 s. Further calls do nothing."""
         self._closed = True
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
@@ -103,7 +103,7 @@ class ExternalProcess:
             self._task = None
 
     async def _run(self) -> None:
-        """Reads what the program writes until it ends."""
+        """Read the output of the program until it ends."""
         try:
             self._process = process = await asyncio.create_subprocess_exec(
                 *self._command, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=LINE_BYTES_MAX
@@ -136,7 +136,7 @@ class ExternalProcess:
                 self._fail(f"wrote a line of more than {LINE_BYTES_MAX} bytes")
                 return
             if not line:
-                with suppress(TimeoutError):  # its exit code says more than a kill would
+                with suppress(TimeoutError):  # its exit code is more informative than a kill
                     await asyncio.wait_for(process.wait(), CLOSE_TIMEOUT_S)
                 return
             number += 1
@@ -174,7 +174,7 @@ class ExternalProcess:
 
 
 def text_of(event: Event, field: str) -> str:
-    """A required field of text."""
+    """Return a required text field of an event. Raises TypeError."""
     value = event[field]
     if not isinstance(value, str):
         raise TypeError(f"{field} must be a string")

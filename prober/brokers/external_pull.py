@@ -1,4 +1,4 @@
-"""Consuming through the program of the external vantage: the streams that it reports, and what its client gave out on them."""
+"""Consuming through the program of the external vantage: its streams, and the messages delivered on them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ExternalSession:
     """One stream of the program's client."""
 
     is_over = False
-    """Never: the client sends an answer by another stream or request if this one is over."""
+    """Never over: the client sends an answer by another stream or request if this one has ended."""
 
     def __init__(self, pull: ExternalPull, subscriber: str, flow: FlowControlSettings) -> None:
         self._pull, self._subscriber, self._flow = pull, subscriber, flow
@@ -32,33 +32,33 @@ class ExternalSession:
 
     @property
     def name(self) -> str:
-        """Unique in this process."""
+        """Name, unique in this process."""
         return self._name
 
     @property
     def subscriber(self) -> str:
-        """Our name for the client."""
+        """The prober's name for the client."""
         return self._subscriber
 
     @property
     def flow(self) -> FlowControlSettings:
-        """The limits that the client was given."""
+        """Flow control limits of the client."""
         return self._flow
 
     def ack(self, received: Received) -> None:
-        """Acknowledges through the client."""
+        """Acknowledge through the client."""
         self._pull.answer("ack", received)
 
     def nack(self, received: Received) -> None:
-        """Refuses through the client."""
+        """Nack through the client."""
         self._pull.answer("nack", received)
 
     def modify_lease(self, received: Received, seconds: int) -> None:
-        """Modifies the lease through the client, which may go on extending it."""
+        """Modify the lease through the client, which may continue to extend it."""
         self._pull.modify_lease(received, seconds)
 
     def let_expire(self, received: Received) -> None:
-        """Makes the client forget the message."""
+        """Make the client forget the message."""
         self._pull.answer("drop", received)
 
 
@@ -91,16 +91,16 @@ class ExternalPull:
             "ended": self._on_ended,
         }
         self.answered = asyncio.Event()
-        """Set when the service has answered for the first time."""
+        """Set at the first answer of the service."""
         self.delivered = False
-        """Whether a message has come."""
+        """Whether a message was delivered."""
         self.ended = asyncio.Event()
-        """Set when the client has given up."""
+        """Set when the client has stopped."""
 
     # ------------------------------------------------------------------------------------------ asked by the subscriber
 
     async def open(self) -> None:
-        """Makes the client subscribe. Raises BrokerError if the program cannot be used."""
+        """Make the client subscribe. Raises BrokerError if the program cannot be used."""
         await self._process.ready()
         self._asked = True
         self._process.listen(self._name, self._on_event)
@@ -115,20 +115,20 @@ class ExternalPull:
         self._process.send(command)
 
     async def cut(self) -> None:
-        """Cuts the streams that are open; the client opens others."""
+        """Cut the open streams; the client opens others."""
         if self._open:
             self._cutting = True
             self._process.send({"command": "break", "subscriber": self._name})
 
     def failure(self, doing: str) -> BrokerError:
-        """Why the client gave up."""
+        """Return the reason why the client stopped."""
         if self._error is None:
             return BrokerError(f"{doing}: {self._process.failure or 'the external client gave up'}")
         code, reason = self._error
         return error_of(grpc.StatusCode.__members__.get(code, grpc.StatusCode.UNKNOWN), reason, doing)
 
     async def close(self) -> None:
-        """Ends the subscription, and tells that all sessions are closed."""
+        """End the subscription, and report all sessions as closed."""
         if self._closed:
             return
         self._closed = True
@@ -144,13 +144,13 @@ class ExternalPull:
     # ------------------------------------------------------------------------------------------ asked by sessions
 
     def answer(self, command: str, received: Received) -> None:
-        """Answers a message once; what was answered before, or came of a subscription that was closed, is left alone."""
+        """Answer a message once; ignore messages already answered, or of a closed subscription."""
         if received.ack_id in self._held:
             self._held.discard(received.ack_id)
             self._process.send({"command": command, "subscriber": self._name, "ack_id": received.ack_id})
 
     def modify_lease(self, received: Received, seconds: int) -> None:
-        """Modifies the lease of a message that is not answered."""
+        """Modify the lease of an unanswered message."""
         if received.ack_id in self._held:
             command = {"command": "modify_lease", "subscriber": self._name, "ack_id": received.ack_id, "seconds": seconds}
             self._process.send(command)
@@ -179,12 +179,12 @@ class ExternalPull:
             self._tap.closed(session, reason)
 
     def _on_confirmed(self, event: Event) -> None:
-        """The tap is the run's, which is over for this subscriber once it is closed."""
+        """Report a confirmation, unless this subscription is closed: the tap outlives it."""
         if not self._closed:
             self._tap.ack_confirmed(self._sessions[event["session"]], text_of(event, "message_id"))
 
     def _on_opened(self, event: Event) -> None:
-        """The program runs on this machine, so its wall clock is ours."""
+        """Report a new session. The program runs on this machine, so both share the wall clock."""
         name = text_of(event, "session")
         if name in self._sessions:
             raise ValueError(f"session {name} was opened before")

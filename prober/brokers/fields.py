@@ -1,10 +1,10 @@
 """Paths to the group and the number in a message of another publisher.
 
     ordering_key         the ordering key
-    attributes.NAME      an attribute; all behind the first dot is its name
-    json.FIELD.FIELD     a field of the data, which are a JSON object
+    attributes.NAME      an attribute; its name is the whole text behind the first dot
+    json.FIELD.FIELD     a field of the data, a JSON object
 
-A group is text or a whole number, a sequence number is a whole number, also if it is written as text.
+A group is text or a whole number. A sequence number is a whole number, as number or text.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _WHOLE: Final = re.compile(r"[+-]?\d{1,18}")
 
 
 class NoValue(Exception):
-    """A message has no such value; the text says why, behind the message's name: `has no attribute account (it has: user, seq)`."""
+    """A message lacks a value; the text is the reason, to follow the message's name: `has no attribute account (it has: user, seq)`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldPath:
-    """One such path. `names` are its parts behind the first."""
+    """A path to a value. `names` are its parts behind the first."""
 
     root: str
     names: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class FieldPath:
 
 
 def parse_path(text: str) -> FieldPath:
-    """Reads a path. Raises ConfigError for anything else."""
+    """Parse a path. Raises ConfigError for anything else."""
     root, _, rest = text.strip().partition(".")
     if root == ORDERING_KEY and not rest:
         return FieldPath(ORDERING_KEY)
@@ -55,14 +55,14 @@ def parse_path(text: str) -> FieldPath:
 
 
 class Message:
-    """A received message, of which fields are read; its data are decoded once at most."""
+    """A received message whose fields are read; its data are decoded at most once."""
 
     def __init__(self, received: Received) -> None:
         self._received = received
         self._content: Mapping[str, Any] | None = None
 
     def group(self, path: FieldPath) -> str:
-        """The value of a path as the name of a group. Raises NoValue, also if it is empty."""
+        """Return the value of a path as the name of a group. Raises NoValue, also if it is empty."""
         value = self._value(path)
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise NoValue(f"has {_shown(value)} in {path}, which is no name of a group")
@@ -71,7 +71,7 @@ class Message:
         return str(value)
 
     def number(self, path: FieldPath) -> int:
-        """The value of a path as a sequence number. Raises NoValue."""
+        """Return the value of a path as a sequence number. Raises NoValue."""
         value = self._value(path)
         if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**18:
             return value

@@ -1,6 +1,6 @@
-"""What a gRPC error means for us: which error of ours it is, and whether a publish that ends with it can have stored anything.
+"""Translation of gRPC errors into the prober's, and whether a publish that ends with an error may have stored its messages.
 
-Nothing else of the wire adapter reads a gRPC status.
+No other module of the wire adapter reads a gRPC status.
 """
 
 from __future__ import annotations
@@ -59,28 +59,28 @@ DEFINITELY_NOT_STORED: Final = frozenset(
         StatusCode.FAILED_PRECONDITION,
     }
 )
-"""A single attempt that ends so stored nothing: the request was refused for what it is, before anything was done with it.
+"""Codes with which a single attempt stored nothing: the request was refused for its content, before it was processed.
 
-All others may come after the message was stored. DEADLINE_EXCEEDED and CANCELLED say so in the documentation ("may have been
-executed"); UNAVAILABLE, INTERNAL, UNKNOWN and ABORTED can be a lost reply. RESOURCE_EXHAUSTED is a quota when the service says it,
-but gRPC says it too, for a reply that is too large and for a stream that the other side reset to calm us down, and those can come
-after the service has done its work.
+All others are possible after the message was stored. The documentation states that for DEADLINE_EXCEEDED and CANCELLED ("may have been
+executed"); UNAVAILABLE, INTERNAL, UNKNOWN and ABORTED can be a lost reply. The service reports RESOURCE_EXHAUSTED for a quota, but gRPC
+also reports it for a reply that is too large, and for a stream that the other side reset because of too many requests; both are possible
+after the service has stored the message.
 """
 
 _NO_CREDENTIALS: Final = "Getting metadata from plugin failed"
-"""How gRPC's text begins when the credentials of a call cannot be made. It says UNAVAILABLE then, but has asked the target nothing."""
+"""Start of gRPC's message if the credentials of a call cannot be created. The code is UNAVAILABLE, but no request was sent."""
 
 _CONNECTING: Final = re.compile(
     r"^failed to connect to all addresses; last error: \w+: (?:ipv[46]:)?(\S+): (?:Failed to connect to remote host: )?"
 )
-"""The beginning of gRPC's text when a connection is refused, with the address."""
+"""Start of gRPC's message for a refused connection, with the address."""
 _DETAILS_MAX: Final = 200
 
 LET_GO: Final = "the prober closed the connection"
 
 
 def error_of(code: StatusCode, details: str | None, doing: str) -> BrokerError:
-    """The error for a call that ended with a status; `doing` says what was asked, as in "creating topic t"."""
+    """Return the error for a call that ended with a status; `doing` names the request, as in "creating topic t"."""
     kind = _ERRORS.get(code, BrokerError)
     if code is StatusCode.UNAVAILABLE and (details or "").startswith(_NO_CREDENTIALS):
         kind = PermissionRefused
@@ -89,33 +89,33 @@ def error_of(code: StatusCode, details: str | None, doing: str) -> BrokerError:
 
 
 def outcome_of(code: StatusCode, details: str | None) -> Rejected | Unknown:
-    """The outcome of a publish whose only attempt ended with a status."""
+    """Return the outcome of a publish whose only attempt ended with a status."""
     kind = Rejected if code in DEFINITELY_NOT_STORED else Unknown
     return kind(_line(code, details))
 
 
 def translated(error: grpc.aio.AioRpcError, doing: str) -> BrokerError:
-    """The error that a caller can do something about; `doing` says what was asked."""
+    """Return the error that a caller can handle; `doing` names the request."""
     return error_of(error.code(), error.details(), doing)
 
 
 def publish_outcome(error: grpc.aio.AioRpcError) -> Rejected | Unknown:
-    """What became of a publish whose only attempt failed."""
+    """Return the outcome of a publish whose only attempt failed."""
     return outcome_of(error.code(), error.details())
 
 
 def was_cancelled_by_caller() -> bool:
-    """Whether the running task was asked to end.
+    """Return whether the running task was cancelled.
 
-    grpc.aio raises CancelledError in two cases: the task that waits was cancelled, which must go on, or the call was (by us, by
-    closing its channel), which is only the end of the call.
+    grpc.aio raises CancelledError in two cases. If the waiting task was cancelled, the cancellation must continue. If only the call was
+    cancelled (by the prober, by closing its channel), it is just the end of the call.
     """
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def let_go(doing: str) -> BrokerError:
-    """The error for a call that we ended ourselves."""
+    """Return the error for a call that the prober ended itself."""
     return ConnectionGivenUp(f"{doing}: {LET_GO}")
 
 

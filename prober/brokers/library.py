@@ -1,17 +1,16 @@
-"""The library vantage: Google's own client library, to see what a customer sees.
+"""The library vantage: Google's own client library, the view of a customer.
 
-The control plane and unary pull have no logic in the library that could change what is seen; they are the wire's. Publishing goes through
-Google's PublisherClient, with message ordering on and everything else as a customer gets it.
+For the control plane and unary pull the library contains no logic that could change the result, so the wire's code is used. Publishing uses
+Google's PublisherClient, with message ordering on and all other settings at their defaults.
 
-What has to be known about that client, and what is done about it:
+Properties of that client, and their handling:
 
-* With ordering on it repeats an ordered publish for ever, whatever deadline it is given. Every publish has a watchdog here: without an
-  answer in time its outcome is unknown, and what the future says later is ignored. The client goes on trying, though, and later messages
-  of the key wait behind that one.
-* When a publish fails for good, the messages that waited behind it fail first, while the client holds its locks. Resuming the key from
-  a callback then stops the whole client for ever. Here callbacks only put the outcome into a mailbox, and everything is asked of the
-  client in one thread that never runs a callback.
-* Between two attempts it sleeps up to a minute, in a thread of its own. The same pauses are waited for here so that closing ends them.
+* With ordering on it retries an ordered publish for ever, whatever its deadline. Every publish has a timeout here: without an answer in
+  time its outcome is unknown, and the later result of its future is ignored. The client continues to retry, and later messages of the key
+  wait behind the publish. * When a publish fails for good, the messages waiting behind it fail first, while the client holds its locks.
+  Resuming the key from a callback then deadlocks the client. Here callbacks only put the outcome into a mailbox, and all calls of the
+  client are made in one thread that never runs a callback. * Between two attempts it sleeps up to a minute, in a thread of its own. Here
+  the same pauses can be interrupted, so that closing ends them.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ from prober.errors import BrokerError
 
 @dataclass(slots=True)
 class _Key:
-    """One key of a publisher: publishes under way, whether one failed since the key was resumed, and whether one was stopped."""
+    """One key of a publisher: pending publishes, whether a publish failed since the last resume, and whether one was stopped."""
 
     under_way: int = 0
     failed: bool = False
@@ -74,16 +73,15 @@ class _Key:
 
 
 class KeyStops:
-    """Counts the unexplained stops of the keys of one client. For use in any thread; calls nothing of the client.
+    """Counts the unexplained stops of the keys of one client. For use in any thread; makes no call of the client.
 
     The library pauses a key when a publish on it fails for good, and cancels the publishes behind it until the key is resumed. Their
-    futures fail before the future of the failed publish. So a stop is verified when no publish of its key is under way: by then a publish
+    futures fail before the future of the failed publish. So a stop is verified when no publish of its key is pending: by then a publish
     that explains it has failed.
 
-    A publish that stays without an answer stays under way, and stops of its key stay unverified: its outcome is unknown, and counted as
-    such.
+    A publish without an answer stays pending, and stops of its key stay unverified: its outcome is counted as unknown.
 
-    unexplained   stops that no failed publish explains, since the client was made; also a key that stays stopped after it was resumed.
+    unexplained   stops without a failed publish, since the client was created; including a key that stays stopped after a resume.
     """
 
     def __init__(self) -> None:
@@ -92,12 +90,12 @@ class KeyStops:
         self.unexplained = 0
 
     def handed_over(self, ordering_key: str) -> None:
-        """Notes that the client is about to get a publish."""
+        """Count a publish before it is passed to the client."""
         with self._lock:
             self._keys.setdefault(ordering_key, _Key()).under_way += 1
 
     def answered(self, ordering_key: str, error: BaseException | None) -> None:
-        """Notes that a publish ended: confirmed, or with this error of the client."""
+        """Count the end of a publish: confirmed, or failed with this error of the client."""
         with self._lock:
             key = self._keys[ordering_key]
             key.under_way -= 1
@@ -109,7 +107,7 @@ class KeyStops:
             self._forget_idle(ordering_key)
 
     def resumed(self, ordering_key: str) -> None:
-        """Notes that the client was asked to go on. Failures before that explain nothing after it, unless publishes are under way."""
+        """Record that a key was resumed. Earlier failures explain no later stop, unless publishes are pending."""
         with self._lock:
             key = self._keys.get(ordering_key)
             if key is not None and not key.under_way:
@@ -156,16 +154,16 @@ class LibraryPublisher:
 
     @property
     def keeps_order(self) -> bool:
-        """The client sends one batch of a key at a time."""
+        """Whether the order of calls is kept: the client sends one batch of a key at a time."""
         return True
 
     @property
     def unexplained_stops(self) -> int:
-        """How often the client stopped a key without a failed publish."""
+        """Number of times that the client stopped a key without a failed publish."""
         return self._stops.unexplained
 
     async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
-        """One `publish` call each, in order; see the port. The client makes batches of them as it likes."""
+        """Make one `publish` call per message, in order; see the port. The client batches them at will."""
         if self._closed:
             return [Rejected("the publisher was closed before")] * len(messages)
         if not messages:
@@ -182,7 +180,7 @@ class LibraryPublisher:
         return [Unknown(f"no answer within {timeout_s:g} s") if waiter.cancelled() else waiter.result() for waiter in waiters]
 
     async def resume(self, ordering_key: str) -> None:
-        """Allows a key again that the client has paused; does nothing if it has not. Raises BrokerError if the client hangs."""
+        """Resume a key that the client has paused; do nothing if it has not. Raises BrokerError if the client hangs."""
         try:
             async with asyncio.timeout(RESUME_TIMEOUT_S):
                 await self._worker.call(partial(self._resume, ordering_key))
@@ -190,13 +188,13 @@ class LibraryPublisher:
             raise BrokerError(f"resuming a key on {self._topic}: the client library does not answer") from None
 
     async def close(self) -> None:
-        """Stops the client. What waits for an answer is unknown; what the client had not sent yet it does not send any more."""
+        """Stop the client. Unanswered publishes are unknown; the client sends no further messages."""
         if self._closed:
             return
         self._closed = True
         self._attempts.stop()
         try:
-            # What takes longer goes on in threads that keep no process alive and end with their last attempt.
+            # Unfinished work continues in threads that keep no process alive and end with their last attempt.
             with suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_TIMEOUT_S):
                     await self._worker.call(self._shut_down)
@@ -214,7 +212,7 @@ class LibraryPublisher:
             self._stops.handed_over(message.ordering_key)
             try:
                 future = self._client.publish(self._topic, message.data, ordering_key=message.ordering_key, **message.attributes)
-            except Exception as error:  # whatever it is, the message was not taken
+            except Exception as error:  # whatever the error, the message was not accepted
                 self._stops.answered(message.ordering_key, None)
                 self._answers.post((waiter, refusal_to_publish(error)))
             else:
@@ -222,7 +220,7 @@ class LibraryPublisher:
                 future.add_done_callback(partial(self._answered, waiter, message.ordering_key))
 
     def _answered(self, waiter: _Waiter, ordering_key: str, future: concurrent.futures.Future[str]) -> None:
-        """Runs in the thread of the batch, perhaps under the client's locks: must not ask the client anything."""
+        """Post the outcome of a publish. Runs in the thread of the batch, perhaps under the client's locks: must not call the client."""
         self._unanswered.discard(future)
         error = future.exception()
         self._stops.answered(ordering_key, error)
@@ -234,7 +232,7 @@ class LibraryPublisher:
         self._answers.post((waiter, outcome))
 
     def _before_next_attempt(self, error: Exception) -> None:
-        """The library's pause; raises the error instead if there shall be no other attempt."""
+        """Wait before the next attempt, like the library; raise the error instead if no other attempt follows."""
         pauses = getattr(self._pauses, "of_thread", None)
         if pauses is None:
             pauses = self._pauses.of_thread = exponential_sleep_generator(PAUSE_INITIAL_S, PAUSE_MAX_S, PAUSE_FACTOR)
@@ -269,7 +267,7 @@ class LibraryBroker:
         peer: Broker | None = None,
     ) -> None:
         self.peer = peer
-        """The same vantage on the other endpoint, if there is one; closed with this one."""
+        """The same vantage on the other endpoint, or None; closed with this broker."""
         self._connection = Connection(endpoint, credentials, failed)
         self._admin = ServiceAdmin(self._connection.channel, self._connection.watch)
 
@@ -279,11 +277,11 @@ class LibraryBroker:
         return self._admin
 
     def publisher(self, topic: str) -> Publisher:
-        """A publisher to a topic."""
+        """Return a publisher to a topic."""
         return LibraryPublisher(self._connection, topic)
 
     def subscriber(self, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int) -> Subscriber:
-        """A subscriber; `client_id` is our name for it, the client makes its own."""
+        """Return a subscriber; `client_id` is the prober's name for it, the client creates its own."""
         names = subscriber_names(client_id)
 
         def new_pull(tap: Tap) -> LibraryPull:
@@ -292,7 +290,7 @@ class LibraryBroker:
         return ReopeningSubscriber(self._connection, subscription, client_id, new_pull)
 
     def puller(self, subscription: str) -> Puller:
-        """A subscriber by unary pull."""
+        """Return a subscriber by unary pull."""
         return WirePuller(self._connection, subscription)
 
     @property
@@ -301,11 +299,11 @@ class LibraryBroker:
         return NOWHERE
 
     async def check_liveness(self, topic: str, subscription: str) -> None:
-        """Asks over a connection of its own, since the clients have theirs; see the port."""
+        """Check over a connection of its own, since the clients have theirs; see the port."""
         await check_liveness(self._connection, topic, subscription)
 
     async def close(self) -> None:
-        """Closes everything that was made here, then the connection. Calling it again does nothing."""
+        """Close all publishers and subscribers, then the connection. Further calls do nothing."""
         if self.peer is not None:
             await self.peer.close()
         await self._connection.close()

@@ -1,8 +1,8 @@
-"""What Google's client library does with its connection, seen from between the two.
+"""Observation of Google's client library on its connection, by interceptors between the two.
 
-The library opens streams again and repeats requests silently. Interceptors, a public interface of gRPC, see each of these: which stream a
-message came on, when a stream began and how it ended, and in how many attempts a batch was sent. They also give us the two things that the
-library has no call for: to cut a stream as a network would, and to make it stop trying.
+The library reopens streams and repeats requests silently. Interceptors, a public interface of gRPC, observe each of these: the stream of a
+message, the start and end of a stream, and the number of attempts of a batch. They also provide two functions that the library lacks: to
+cut a stream as a network would, and to stop its retries.
 """
 
 from __future__ import annotations
@@ -18,59 +18,59 @@ from prober.brokers.wire_messages import publish_time_of
 
 
 class CallEnded(grpc.RpcError):
-    """A call that ended by our doing, dressed as gRPC would: the library acts on its status."""
+    """A call ended by the prober, presented as gRPC would: the library acts on its status."""
 
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
         super().__init__(details)
         self._code, self._details = code, details
 
     def code(self) -> grpc.StatusCode:
-        """UNAVAILABLE makes the library try again, CANCELLED makes it stop."""
+        """Return the status: UNAVAILABLE makes the library retry, CANCELLED makes it stop."""
         return self._code
 
     def details(self) -> str:
-        """Why we ended it."""
+        """Return the reason of the end."""
         return self._details
 
     def trailing_metadata(self) -> tuple[()]:
-        """There is none."""
+        """Return no metadata."""
         return ()
 
     def result(self) -> NoReturn:
-        """What the library's own interceptor, which comes before ours, gets for an answer."""
+        """Raise the error to the library's own interceptor, which precedes this one."""
         raise self
 
 
 class AttemptCounter(grpc.UnaryUnaryClientInterceptor):
-    """Counts publish requests per thread: the library sends each batch, with all its attempts, in a thread made for it."""
+    """Counts publish requests per thread: the library sends each batch, with all attempts, in a thread created for it."""
 
     def __init__(self) -> None:
         self._of_thread = threading.local()
         self._stopped = threading.Event()
 
     def in_this_thread(self) -> int:
-        """How many publish requests were sent by the running thread; 0 in a thread that sent none."""
+        """Return the number of publish requests sent by the running thread; 0 in a thread that sent none."""
         return getattr(self._of_thread, "count", 0)
 
     def stop(self) -> None:
-        """From now on no request goes out.
+        """Stop all further requests.
 
-        The library gets an error on which it gives up.
+        The library receives an error on which it gives up.
         """
         self._stopped.set()
 
     def pause(self, seconds: float) -> bool:
-        """Waits before the next attempt; False if there shall be none."""
+        """Wait before the next attempt. Return False if no attempt may follow."""
         return not self._stopped.wait(seconds)
 
     def intercept_unary_unary(self, continuation: Callable[..., Any], client_call_details: Any, request: Any) -> Any:
-        """Called by gRPC for each request."""
+        """Count a request; called by gRPC."""
         if self._stopped.is_set():
             raise CallEnded(grpc.StatusCode.CANCELLED, "the publisher was closed")
         self._of_thread.count = self.in_this_thread() + 1
         outcome = continuation(client_call_details, request)
         if self._stopped.is_set() and isinstance(outcome.exception(), ValueError):
-            # The channel was closed meanwhile: the library does not know that error, and its thread would die of it.
+            # The channel was closed meanwhile: the library does not handle that error, and its thread would die of it.
             raise CallEnded(grpc.StatusCode.CANCELLED, "the publisher was closed")
         return outcome
 
@@ -79,32 +79,32 @@ Tag = TypeVar("Tag")
 
 
 class StreamWatcher(Protocol[Tag]):
-    """Callbacks for streams, which they tell apart by tags of their own.
+    """Callbacks for streams, which are distinguished by tags of the watcher.
 
     Called in the library's threads; must not block or raise.
     """
 
     def stream_began(self, call: WatchedCall[Tag]) -> Tag:
-        """A stream is about to be asked for."""
+        """Return the tag of a stream that is about to be requested."""
 
     def stream_answered(self) -> None:
-        """The other side has answered for the first time."""
+        """Report the first answer of the other side."""
 
     def stream_delivered(self, tag: Tag, publish_times: Mapping[str, int | None]) -> None:
-        """These messages came, by acknowledgement id, in this order; the library has not seen them yet.
+        """Report messages, by acknowledgement id, in order of receipt, before the library sees them.
 
-        The library rounds what the service says about when it stored a message; here is the time as it came, in nanoseconds.
+        The library rounds the publish time reported by the service; these are the original times, in nanoseconds.
         """
 
     def stream_failed(self, error: grpc.RpcError) -> None:
-        """A stream failed; called before the library gets the error."""
+        """Report a failed stream; called before the library receives the error."""
 
     def stream_ended(self, tag: Tag, reason: str) -> None:
-        """The stream is over."""
+        """Report the end of a stream."""
 
 
 class WatchedCall(Generic[Tag]):
-    """One stream of the library: a gRPC call that tells what comes through it, and can be cut."""
+    """One stream of the library: a gRPC call that reports its messages and its end, and can be cut."""
 
     def __init__(self, watcher: StreamWatcher[Tag]) -> None:
         self._watcher = watcher
@@ -114,13 +114,13 @@ class WatchedCall(Generic[Tag]):
         self.tag = watcher.stream_began(self)
 
     def attach(self, call: Any) -> WatchedCall[Tag]:
-        """Wraps the real call."""
+        """Wrap the real call."""
         self._call = call
         call.add_done_callback(self._done)
         return self
 
     def cut(self) -> None:
-        """Ends the stream without a goodbye, and lets the library believe that the network did it."""
+        """End the stream without a goodbye, as if the network had failed."""
         self._cut = True
         if self._call is not None:
             self._call.cancel()
@@ -146,7 +146,7 @@ class WatchedCall(Generic[Tag]):
         return response
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        """The library's own callback, which decides on the status whether to open the stream again."""
+        """Add the library's own callback, which decides by the status whether to reopen the stream."""
         self._call.add_done_callback(lambda call: callback(self._as_broken() if self._cut else call))
 
     def __getattr__(self, name: str) -> Any:
@@ -163,7 +163,7 @@ class WatchedCall(Generic[Tag]):
 
 
 class RefusedCall:
-    """What the library gets instead of a stream when there shall be no more: a call that has ended for good."""
+    """A call that has ended for good, which the library receives instead of a stream when no more may be opened."""
 
     _error = CallEnded(grpc.StatusCode.CANCELLED, "the subscriber was closed")
 
@@ -174,20 +174,20 @@ class RefusedCall:
         raise self._error
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        """Has ended already."""
+        """Call the callback at once: the call has ended already."""
         callback(self._error)
 
     def is_active(self) -> bool:
-        """Never was."""
+        """Return False: the call never was active."""
         return False
 
     def cancel(self) -> bool:
-        """There is nothing to cancel."""
+        """Return False: there is no call to cancel."""
         return False
 
 
 class Streams(grpc.StreamStreamClientInterceptor):
-    """Tells a watcher about every stream that the library opens, from when it may until it is stopped."""
+    """Reports every stream that the library opens to a watcher, between `begin` and `stop`."""
 
     def __init__(self, watcher: StreamWatcher[Any]) -> None:
         self._watcher = watcher
@@ -195,22 +195,22 @@ class Streams(grpc.StreamStreamClientInterceptor):
         self._stopped = False
 
     def begin(self) -> None:
-        """Lets the library open its first stream, which waits until then.
+        """Let the library open its first stream, which waits until then.
 
-        The library's threads are started one after the other, the one that opens the stream first. If a stream failed before the others are
-        there, the library would end the threads that have not begun, and then start them: threads that run for ever.
+        The library starts its threads one after the other, first the one that opens the stream. If a stream failed before the others exist,
+        the library would end the threads that have not started, and then start them: they would run for ever.
         """
         self._may_begin.set()
 
     def stop(self) -> None:
-        """From now on no stream is opened.
+        """Prevent all further streams.
 
-        The library gets an error on which it gives up.
+        The library receives an error on which it gives up.
         """
         self._stopped = True
 
     def intercept_stream_stream(self, continuation: Callable[..., Any], client_call_details: Any, request_iterator: Any) -> Any:
-        """Called by gRPC for each stream, in a thread of the library."""
+        """Watch a stream; called by gRPC in a thread of the library."""
         self._may_begin.wait()
         if self._stopped:
             return RefusedCall()

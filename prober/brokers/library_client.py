@@ -1,10 +1,10 @@
-"""Google's client library as we use it: a few of its classes, with the types that it does not have itself, and its exceptions.
+"""Google's client library as used here: a few of its classes, with types that the library lacks, and its exceptions.
 
-Here its exceptions become errors of ours; nothing else of the library adapter looks at what kind they are.
+Its exceptions are translated here into errors of the prober; no other module of the library adapter distinguishes them.
 
-Between the event loop and its threads calls go out through a `Worker`, and news comes in by a `Mailbox`. The library may block, and may
-call back while it holds its own locks. So it is only ever called from a thread of ours, which may hang without harm to the event loop or
-to the end of the process, and what it calls back only puts something into a mailbox.
+The event loop calls the library through a `Worker`, and receives its events through a `Mailbox`. The library may block, and may call back
+while it holds its own locks. So it is only called from a separate thread, which may hang without harm to the event loop or to the end of
+the process, and its callbacks only put items into a mailbox.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NEVER_SENT_ERRORS: Final[tuple[type[Exception], ...]] = (
     publisher_exceptions.FlowControlLimitError,
     publisher_exceptions.MessageTooLargeError,
 )
-"""What a publish fails with when the library did not even try, beside stops of its key."""
+"""Errors of a publish that the library did not attempt, apart from stops of its key."""
 
 _CANCELLED_WITH_ITS_KEY: Final = "Batch cancelled because prior ordered message"
 
@@ -53,7 +53,7 @@ is_retried = if_exception_type(
     exceptions.ServiceUnavailable,
     exceptions.Unknown,
 )
-"""Whether the library tries a publish again after this error: its own list, which a test compares."""
+"""Whether the library retries a publish after this error: the library's own list, which a test compares."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _Job: TypeAlias = Callable[[], None]
@@ -63,80 +63,83 @@ class PublishingClient(Protocol):
     """PublisherClient."""
 
     def publish(self, topic: str, data: bytes, ordering_key: str = "", **attributes: str) -> Future[str]:
-        """Puts a message into a batch; the future has its id or why there is none."""
+        """Put a message into a batch. The future contains its id or the reason of the failure."""
 
     def resume_publish(self, topic: str, ordering_key: str) -> None:
-        """Lets a paused key go on; RuntimeError if it is not paused."""
+        """Resume a paused key. Raises RuntimeError if it is not paused."""
 
     def stop(self) -> None:
-        """Sends what waits to be sent first, and cancels what waits behind it."""
+        """Send the pending batch of each key, and cancel the messages waiting behind it."""
 
 
 class LibraryMessage(Protocol):
-    """What the library gives to the callback. Its methods only queue something, and may be called from any thread."""
+    """Argument of the library's callback. Its methods only queue a request, and may be called from any thread."""
 
     @property
     def message_id(self) -> str:
-        """As the service named it."""
+        """Id assigned by the service."""
 
     @property
     def ack_id(self) -> str:
-        """Names this delivery."""
+        """Id of this delivery."""
 
     @property
     def ordering_key(self) -> str:
-        """Empty for none."""
+        """Ordering key; empty for none."""
 
     @property
     def data(self) -> bytes:
-        """As published."""
+        """Attributes as published."""
 
     @property
     def attributes(self) -> Mapping[str, str]:
-        """As published."""
+        """Attributes as published."""
 
     @property
     def delivery_attempt(self) -> int | None:
-        """None without a dead-letter policy."""
+        """Delivery attempt; None without a dead-letter policy."""
 
     @property
     def exactly_once_enabled(self) -> bool:
-        """As in the newest properties of the subscription."""
+        """Whether exactly-once delivery is on, by the newest properties of the subscription."""
 
     def ack(self) -> None:
-        """Acknowledges; success is not guaranteed."""
+        """Acknowledge; success is not guaranteed."""
 
     def ack_with_response(self) -> Future[object]:
-        """Acknowledges; with exactly-once delivery the future says whether it was taken."""
+        """Acknowledge; with exactly-once delivery the future contains the service's response."""
 
     def nack(self) -> None:
-        """Refuses."""
+        """Nack the message."""
 
     def modify_ack_deadline(self, seconds: int) -> None:
-        """Sets the lease."""
+        """Set the lease."""
 
     def drop(self) -> None:
-        """Forgets the message."""
+        """Forget the message."""
 
 
 class StreamingPull(Protocol):
     """StreamingPullFuture: done when the library has given up or was cancelled, and all its threads have ended."""
 
     def cancel(self) -> bool:
-        """Begins the end; does not wait for it."""
+        """Start the cancellation; do not wait for its end."""
 
     def cancelled(self) -> bool:
-        """Whether that was asked for."""
+        """Return whether it was cancelled."""
 
     def exception(self) -> BaseException | None:
-        """Why the library gave up."""
+        """Return the reason why the library gave up."""
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        """Called in a thread of the library, or at once if it is done already."""
+        """Call back in a thread of the library, or at once if it is done already."""
 
 
 def publishing_client(channel: grpc.Channel, retry: Retry) -> PublishingClient:
-    """A client with message ordering on. It gets a transport of ours, because it would prefer PUBSUB_EMULATOR_HOST to an endpoint."""
+    """Return a client with message ordering on.
+
+    Its transport is created here, since the library would prefer PUBSUB_EMULATOR_HOST to the endpoint.
+    """
     options = PublisherOptions(enable_message_ordering=True, retry=retry)
     client = PublisherClient(publisher_options=options, transport=PublisherGrpcTransport(channel=channel))
     _hear_warnings()
@@ -150,10 +153,10 @@ def subscribe(
     flow: FlowControlSettings,
     ack_deadline_s: int,
 ) -> StreamingPull:
-    """Subscribes with a client of its own.
+    """Subscribe with a client of its own.
 
-    Leases are the same from receipt to the last extension. Callbacks run in one thread: ours only hand over, and with more threads two
-    messages of a key could overtake each other after a refusal.
+    Leases have the same length from receipt to the last extension. Callbacks run in one thread: they only pass messages on, and with more
+    threads two messages of a key could overtake each other after a nack.
     """
     client = SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
     _hear_warnings()
@@ -176,7 +179,7 @@ def _hear_warnings() -> None:
 
 
 def is_confirmation(future: Future[object]) -> bool:
-    """Whether the response to an acknowledgement says that it was taken."""
+    """Return whether the response to an acknowledgement confirms it."""
     return future.exception() is None and future.result() is AcknowledgeStatus.SUCCESS
 
 
@@ -184,17 +187,17 @@ def is_confirmation(future: Future[object]) -> bool:
 
 
 def refusal_to_publish(error: Exception) -> Rejected:
-    """The outcome of a message that the library did not take: it was never sent."""
+    """Return the outcome of a message that the library did not accept: it was never sent."""
     return Rejected(f"refused by the client library: {_line(error)}")
 
 
 def future_outcome(error: BaseException, attempts: int) -> Rejected | Unknown:
-    """The outcome of a message whose future failed.
+    """Return the outcome of a message whose future failed.
 
-    `attempts` is the number of requests in which its batch was provably sent, 0 if not known.
+    `attempts` is the number of requests in which its batch was provably sent, 0 if unknown.
 
-    A message that waited behind one that failed, or came when its key was paused, was never sent. The one that failed is rejected
-    only if its single attempt was refused for what it is; an earlier attempt may have been stored without our knowing.
+    A message that waited behind a failed one, or was published while its key was paused, was never sent. The failed message itself is
+    rejected only if its single attempt was refused for its content; an earlier attempt may have been stored without a visible confirmation.
     """
     if isinstance(error, NEVER_SENT_ERRORS) or is_stop(error):
         return Rejected(f"never sent: {_line(error)}")
@@ -204,13 +207,13 @@ def future_outcome(error: BaseException, attempts: int) -> Rejected | Unknown:
 
 
 def is_stop(error: BaseException) -> bool:
-    """Whether a publish failed only since its key is paused, or was cancelled with its key."""
+    """Return whether a publish failed only because its key is paused, or was cancelled with its key."""
     paused = isinstance(error, publisher_exceptions.PublishToPausedOrderingKeyException)
     return paused or (isinstance(error, RuntimeError) and str(error).startswith(_CANCELLED_WITH_ITS_KEY))
 
 
 def library_error(error: BaseException, doing: str) -> BrokerError:
-    """The error that a caller can do something about; `doing` says what was asked."""
+    """Return the error that a caller can handle; `doing` names the request."""
     if isinstance(error, exceptions.GoogleAPICallError):
         return error_of(_status_of(error), str(error.message), doing)
     if isinstance(error, RpcError):
@@ -219,7 +222,7 @@ def library_error(error: BaseException, doing: str) -> BrokerError:
 
 
 def _status_of(error: exceptions.GoogleAPICallError) -> StatusCode:
-    """The gRPC status behind an exception of the library."""
+    """Return the gRPC status behind an exception of the library."""
     code = error.grpc_status_code
     return code if isinstance(code, StatusCode) else StatusCode.UNKNOWN
 
@@ -229,7 +232,7 @@ def _line(error: BaseException) -> str:
 
 
 class Worker:
-    """One thread that makes calls one after the other, in the order in which they were asked for. It does not keep a process alive."""
+    """A thread that makes calls one after the other, in the order of `call`. It does not keep a process alive."""
 
     def __init__(self, name: str) -> None:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
@@ -238,16 +241,16 @@ class Worker:
         self.thread.start()
 
     def call(self, function: Callable[[], Result]) -> asyncio.Future[Result]:
-        """Calls a function in the worker; the future gets its result or its exception.
+        """Call a function in the worker. The future receives its result or its exception.
 
-        If no caller waits any more, only the result is lost.
+        If the caller no longer waits, only the result is lost.
         """
         future: asyncio.Future[Result] = self._loop.create_future()
 
         def job() -> None:
             try:
                 result = function()
-            except Exception as error:  # everything goes to who asked
+            except Exception as error:  # every exception goes to the caller
                 in_loop(self._loop, _fail, future, error)
             else:
                 in_loop(self._loop, _succeed, future, result)
@@ -256,7 +259,7 @@ class Worker:
         return future
 
     def stop(self) -> None:
-        """Ends the thread after the calls that were asked for; does not wait for it."""
+        """End the thread after the pending calls; do not wait for its end."""
         self._jobs.put(None)
 
     def _work(self) -> None:
@@ -265,9 +268,9 @@ class Worker:
 
 
 class Mailbox(Generic[Item]):
-    """Takes items from any thread, in order, and hands them over in the event loop, as many at a time as there are.
+    """Takes items from any thread, in order, and delivers them in the event loop, all pending ones together.
 
-    It holds at most `items_max`; what comes when it is full is not taken.
+    It holds at most `items_max` items; further ones are rejected.
     """
 
     def __init__(self, deliver: Callable[[Item], None], items_max: int) -> None:
@@ -278,11 +281,11 @@ class Mailbox(Generic[Item]):
         self._collection_due = False
 
     def post(self, item: Item) -> bool:
-        """Puts an item in, from any thread; never blocks and never raises. False if the mailbox is full."""
+        """Put an item in, from any thread; never block or raise. Return False if the mailbox is full."""
         if len(self._items) >= self._items_max:
             return False
         self._items.append(item)
-        # If a collection is due it will see this item: it says that it is no longer due before it looks.
+        # A due collection will see this item: it resets the flag before it looks.
         if not self._collection_due:
             self._collection_due = True
             in_loop(self._loop, self._collect)
@@ -295,7 +298,7 @@ class Mailbox(Generic[Item]):
 
 
 def in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: object) -> None:
-    """Has the loop call a function, from any thread. A loop that was closed wants to know nothing more."""
+    """Call a function in the loop, from any thread; do nothing if the loop is closed."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(function, *arguments)
 

@@ -4,20 +4,17 @@ The messages are those of the client's callback, in its order, from the first st
 
 Properties of that client, and their handling:
 
-* It gives out one message of a key at a time: the next comes when the last is acknowledged, nacked or left to expire, an acknowledgement
-  also having been answered. A tap that does none of these gets no more of that key.
-* It extends the lease of a message that is not answered, for an hour. `let_expire` makes it stop. Leases are asked for with the
-  deadline that the subscriber was made with, from the first one on.
-* It opens broken streams again by itself. Each is a session here, under one subscriber as long as the client keeps its client id, which it
-  makes itself. A session is reported as closed when its stream has ended and the last message of it has come out of the client.
-* An exception in the callback would resolve the client's future while its stream goes on delivering. The callback here raises nothing
-  and does nothing but put the message into a mailbox; and before the client is asked for a new subscription the old one is cancelled.
-* A stream that fails while the client still starts its threads leaves one of them running for ever. So no stream is opened before
-  `subscribe` has returned.
-* If the mailbox overflows, the messages that follow would look as if some had been skipped. So the subscription is given up instead,
-  which ends its sessions with that reason, and a new one begins: sessions of a new subscriber.
-* That it gives out one message of a key at a time is not taken for granted: one that it gives out while an earlier one is not answered is
-  marked as such (`GivenOut`).
+* It delivers one message of a key at a time: the next follows when the last is acknowledged (with its response), nacked or left to expire.
+  A tap that does none of these receives no further message of that key. * It extends the lease of an unanswered message for an hour.
+  `let_expire` stops that. All leases have the deadline with which the subscriber was created, from the first on. * It reopens broken
+  streams by itself. Each is a session here, under one subscriber as long as the client keeps its client id, which it creates itself. A
+  session is reported as closed when its stream has ended and the client has delivered its last message. * An exception in the callback
+  would resolve the client's future while its stream continues to deliver. The callback here raises nothing and only puts the message into a
+  mailbox. Before a new subscription of the client, the old one is cancelled. * A stream that fails while the client still starts its
+  threads leaves a thread running for ever. So no stream is opened before `subscribe` has returned. * If the mailbox overflows, later
+  messages would look like a gap. So the subscription is ended instead, which closes its sessions with that reason, and a new one starts:
+  sessions of a new subscriber. * Its delivery of one message of a key at a time is verified: a message delivered while an earlier one is
+  unanswered is marked (`GivenOut`).
 """
 
 from __future__ import annotations
@@ -49,39 +46,39 @@ from prober.brokers.library_client import (
 )
 from prober.errors import BrokerError
 
-# The client gives out at most as many messages as its flow control allows, and a few more when keys are released; news of streams
-# comes on top.
+# The client delivers at most as many messages as its flow control allows, and a few more when keys are released; events of streams are
+# added.
 MAILBOX_SLACK: Final = 10_000
 
 CLOSE_TIMEOUT_S: Final = 3.0
-"""How long closing waits for the client's threads; one that sleeps ends later, by itself."""
+"""Longest wait for the client's threads at closing, in seconds; a sleeping thread ends later, by itself."""
 
 OVERFLOWED: Final = "given up: messages came faster than they were taken"
 
 
 def subscriber_names(client_id: str) -> Iterator[str]:
-    """Our names for the client ids that one subscriber's clients make for themselves: its own, then with a number."""
+    """Yield the prober's names for the successive clients of a subscriber: its own name, then with a number."""
     yield client_id
     for number in count(2):
         yield f"{client_id}/{number}"
 
 
 class GivenOut:
-    """How many messages of each key the client has given out and were not answered. For use in any thread."""
+    """Number of delivered and unanswered messages of each key of the client. For use in any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._counts: dict[str, int] = {}
 
     def give(self, key: str) -> bool:
-        """One more is given out; whether another one of its key is not answered yet. Messages without a key do not wait for each other."""
+        """Count a delivery. Return whether another message of its key is unanswered; False without a key."""
         with self._lock:
             others = self._counts.get(key, 0)
             self._counts[key] = others + 1
         return others > 0 and bool(key)
 
     def answer(self, key: str) -> None:
-        """One of them is about to be answered, which lets the client go on."""
+        """Count an answer that is about to be sent, after which the client may deliver the next message."""
         with self._lock:
             self._counts[key] -= 1
             if not self._counts[key]:
@@ -89,7 +86,7 @@ class GivenOut:
 
 
 class LibrarySession:
-    """What came on one stream of the client. `undelivered` are its messages that are still inside the client."""
+    """Messages of one stream of the client. `undelivered`: ids of its messages that are still inside the client."""
 
     def __init__(self, pull: LibraryPull, subscriber: str, asked_t: float) -> None:
         self._pull = pull
@@ -102,46 +99,46 @@ class LibrarySession:
 
     @property
     def name(self) -> str:
-        """Unique in this process."""
+        """Name, unique in this process."""
         return self._name
 
     @property
     def subscriber(self) -> str:
-        """Our name for the client id that the client made for itself."""
+        """The prober's name for the client id that the client created."""
         return self._subscriber
 
     @property
     def flow(self) -> FlowControlSettings:
-        """What the client was given, and tells the service with each stream."""
+        """Flow control settings of the client, which it sends to the service with each stream."""
         return self._pull.flow
 
     @property
     def is_over(self) -> bool:
-        """Never: the client sends an answer by another stream if this one is over."""
+        """Never over: the client sends an answer by another stream if this one has ended."""
         return False
 
     def ack(self, received: Received) -> None:
-        """Acknowledges through the client, with a response where that means something."""
+        """Acknowledge through the client, with a response if exactly-once delivery is on."""
         self._pull.ack(self, received)
 
     def nack(self, received: Received) -> None:
-        """Refuses through the client."""
+        """Nack through the client."""
         if (message := self._pull.finish(received)) is not None:
             message.nack()
 
     def modify_lease(self, received: Received, seconds: int) -> None:
-        """Modifies the lease through the client, which goes on extending it unless the message is also left to expire."""
+        """Modify the lease through the client, which continues to extend it unless the message is also left to expire."""
         if (message := self._pull.held(received)) is not None:
             message.modify_ack_deadline(seconds)
 
     def let_expire(self, received: Received) -> None:
-        """Makes the client forget the message: no more extensions, and the next message of the key comes."""
+        """Make the client forget the message: no more extensions, and the next message of the key follows."""
         if (message := self._pull.finish(received)) is not None:
             message.drop()
 
 
 class LibraryPull:
-    """One client, one `subscribe` call. What its threads report comes through one mailbox, so its order is kept."""
+    """One client with one `subscribe` call. All reports of its threads use one mailbox, so their order is kept."""
 
     def __init__(
         self, connection: Connection, subscription: str, subscriber: str, flow: FlowControlSettings, ack_deadline_s: int, tap: Tap
@@ -165,31 +162,31 @@ class LibraryPull:
         self._ended_for_good = asyncio.Event()
         self._overflowed = False
         self.answered = asyncio.Event()
-        """Set when the other side has answered for the first time."""
+        """Set at the first answer of the other side."""
         self.delivered = False
-        """Whether a message has come."""
+        """Whether a message was delivered."""
         self.ended = asyncio.Event()
-        """Set when the client has given up, or we have given up the client."""
+        """Set when the client has given up, or was given up."""
 
     # ------------------------------------------------------------------------------------------ asked by the subscriber
 
     async def open(self) -> None:
-        """Makes the client open its first stream."""
+        """Make the client open its first stream."""
         await self._worker.call(self._subscribe)
 
     async def cut(self) -> None:
-        """Cuts the stream that is open, if one is; the client opens another one."""
+        """Cut the open stream, if any; the client opens another."""
         if self._current is not None:
             self._current[0].cut()
 
     def failure(self, doing: str) -> BrokerError:
-        """Why the client gave up."""
-        # The library's own reason may be empty: it reports its giving up before it reports what it gave up for.
+        """Return the reason why the client gave up."""
+        # The library's own reason may be empty: it reports the end before its cause.
         error = self._stream_error or self._error
         return library_error(error, doing) if error is not None else let_go(doing)
 
     async def close(self) -> None:
-        """Cancels the subscription and tells that all sessions are closed. What the client cannot end in time ends later by itself."""
+        """Cancel the subscription and report all sessions as closed. Client threads that do not end in time end later by themselves."""
         if self._closed:
             return
         self._closed = True
@@ -210,18 +207,18 @@ class LibraryPull:
     # ------------------------------------------------------------------------------------------ asked by sessions
 
     def held(self, received: Received) -> LibraryMessage | None:
-        """The client's own message, until it is answered."""
+        """Return the client's own message while it is unanswered."""
         return self._held.get(received.ack_id)
 
     def finish(self, received: Received) -> LibraryMessage | None:
-        """The client's own message, to be answered now."""
+        """Return the client's own message, to be answered now."""
         message = self._held.pop(received.ack_id, None)
         if message is not None:
             self._given_out.answer(received.ordering_key)
         return message
 
     def ack(self, session: LibrarySession, received: Received) -> None:
-        """Acknowledges. Only with exactly-once delivery does the client's response say anything: else it is a success at once."""
+        """Acknowledge. Only with exactly-once delivery is the client's response meaningful; else it is an immediate success."""
         message = self.finish(received)
         if message is None:
             return
@@ -233,35 +230,35 @@ class LibraryPull:
     # ------------------------------------------------------------------------------------------ called in the client's threads
 
     def stream_began(self, call: WatchedCall[LibrarySession]) -> LibrarySession:
-        """A stream is about to be asked for."""
+        """Create and report the session of a stream that is about to be requested."""
         session = LibrarySession(self, self._subscriber, self._loop.time())
         self._post(partial(self._opened, call, session))
         return session
 
     def stream_answered(self) -> None:
-        """The first response has come."""
+        """Report the first response."""
         in_loop(self._loop, self.answered.set)
 
     def stream_delivered(self, session: LibrarySession, publish_times: Mapping[str, int | None]) -> None:
-        """Remembers which stream these came on and when they were stored, before the client can give them out."""
+        """Record stream and publish time of messages before the client can deliver them."""
         self.delivered = True
         session.undelivered.update(publish_times)
         self._origin.update({ack_id: (session, publish_time) for ack_id, publish_time in publish_times.items()})
 
     def stream_failed(self, error: grpc.RpcError) -> None:
-        """A stream failed; what the library makes of it comes later."""
+        """Record the error of a failed stream; the library's own error follows later."""
         self._stream_error = error
 
     def stream_ended(self, session: LibrarySession, reason: str) -> None:
-        """The stream is over; its messages may still be in the client."""
+        """Report the end of a stream; its messages may still be in the client."""
         self._post(partial(self._stream_ended, session, reason))
 
     def _callback(self, message: LibraryMessage) -> None:
-        """What the client calls for each message. Must not raise, whatever happens."""
+        """Process a message; called by the client. Must not raise, whatever happens."""
         self._post(partial(self._deliver, message, overlaps=self._given_out.give(message.ordering_key)))
 
     def _post(self, news: Callable[[], None]) -> None:
-        """After one lost report no more are posted."""
+        """Post a report to the event loop; after a lost report post no more."""
         if not self._overflowed and not self._news.post(news):
             self._overflowed = True
             in_loop(self._loop, self.ended.set)
@@ -277,7 +274,10 @@ class LibraryPull:
         self._future.add_done_callback(lambda future: in_loop(self._loop, self._given_up, future))
 
     def _cancel(self) -> bool:
-        """Whether there was anything to cancel. Not before `subscribe` has returned: the client does not survive to be ended earlier."""
+        """Cancel the subscription. Return whether there was one.
+
+        The client cannot be ended before `subscribe` has returned.
+        """
         self._streams.stop()
         if self._future is None:
             return False
@@ -285,7 +285,7 @@ class LibraryPull:
         return self._future.cancel()
 
     def _let_go(self) -> None:
-        """Closes the connection when the client has ended: before that its threads would stumble over it."""
+        """Close the connection after the client has ended: its threads would fail on a closed connection."""
         if self._future is None:
             self._channel.close()
         else:
@@ -302,7 +302,7 @@ class LibraryPull:
         ack_id = message.ack_id
         origin = self._origin.pop(ack_id, None)
         if origin is None or self._closed:
-            return  # closed while this was on its way: it was never given out
+            return  # closed during its delivery: it was never delivered to the tap
         session, publish_time = origin
         if session.reported_closed:
             session = self._opened_late(session, ack_id)
@@ -322,7 +322,7 @@ class LibraryPull:
         self._close_if_empty(session)
 
     def _opened_late(self, ended: LibrarySession, ack_id: str) -> LibrarySession:
-        """A session for a message that gRPC gave out after its stream; rare, but possible."""
+        """Report a session for a message that gRPC delivered after its stream; rare, but possible."""
         session = LibrarySession(self, self._subscriber, ended.asked_t)
         session.end_reason = ended.end_reason
         session.undelivered.add(ack_id)

@@ -2,20 +2,20 @@
 
 The port is the same as for Pub/Sub.
 
-*What order means there.* A stream has one order, that of its sequence numbers, over all its subjects; a subject takes the part of an
-ordering key. A consumer is sent new messages in that order. A message that is nacked, or not acknowledged in time, is redelivered *alone*.
-The server does not guarantee that later ones of its subject are redelivered behind it, nor that a subject stays at one consumer. So the
-deliveries show whether first deliveries are in order (guarantee 1), and nothing about guarantees 2 and 3.
+*Order.* A stream has one order, that of its sequence numbers, over all its subjects; a subject corresponds to an ordering key. The server
+sends new messages to a consumer in that order. A message that is nacked, or not acknowledged in time, is redelivered *alone*. The server
+does not guarantee that later messages of its subject are redelivered behind it, nor that a subject stays at one consumer. So only the order
+of first deliveries can be verified (guarantee 1), not guarantees 2 and 3.
 
     Pub/Sub          here
     subscription     an ephemeral consumer of the stream, which the server deletes after a while without a listener
     ordering key     the subject
     message id       the sequence number in the stream
-    publish time     when the stream stored it
+    publish time     the time at which the stream stored it
     attributes       the headers
     session          one connection to a server: after a reconnect it is another one, and unacknowledged messages are redelivered
 
-`nats-py` is an optional extra: without it `NatsSubscriber.start` says how to install it.
+`nats-py` is an optional extra: without it `NatsSubscriber.start` raises an error with the command to install it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RECONNECT_S: Final = 1
 CLOSE_TIMEOUT_S: Final = 2.0
 ANSWER_TIMEOUT_S: Final = 5.0
 FORGOTTEN_AFTER_S: Final = 60.0
-"""For so long the server keeps a consumer without a listener."""
+"""Time for which the server keeps a consumer without a listener, in seconds."""
 _LOOK_S: Final = 0.01
 _NANOSECONDS: Final = 10**9
 _UNITS_OF_A_MOMENT: Final = 1000  # microseconds become nanoseconds
@@ -48,7 +48,7 @@ _SESSIONS = count(1)
 
 
 class NatsSession:
-    """One connection, as long as it lasts. What is sent through it goes out in order."""
+    """One connection, as long as it lasts. Answers are sent through it in order."""
 
     def __init__(self, client: Client, client_id: str, flow: FlowControlSettings) -> None:
         self._client, self._client_id, self._flow = client, client_id, flow
@@ -58,12 +58,12 @@ class NatsSession:
 
     @property
     def name(self) -> str:
-        """Unique in this process."""
+        """Name, unique in this process."""
         return self._name
 
     @property
     def subscriber(self) -> str:
-        """Who consumes."""
+        """Client id of the consumer."""
         return self._client_id
 
     @property
@@ -80,27 +80,27 @@ class NatsSession:
         return self._sender.done()
 
     def ack(self, received: Received) -> None:
-        """Sends an acknowledgement."""
+        """Send an acknowledgement."""
         self._unsent.put_nowait((received.ack_id, b"+ACK"))
 
     def nack(self, received: Received) -> None:
-        """Sends a nack: this message, and no other, is redelivered at once."""
+        """Send a nack: this message, and no other, is redelivered at once."""
         self._unsent.put_nowait((received.ack_id, b"-NAK"))
 
     def modify_lease(self, received: Received, seconds: int) -> None:
-        """Asks for as much time again as the consumer's acknowledgements have; another time cannot be asked for."""
+        """Extend the lease by the consumer's acknowledgement deadline; the server supports no other time."""
         self._unsent.put_nowait((received.ack_id, b"+WPI"))
 
     def let_expire(self, received: Received) -> None:
-        """Sends nothing."""
+        """Send no answer."""
 
     async def sent(self) -> None:
-        """Waits until what was to be sent so far is out."""
+        """Wait until all pending answers are sent."""
         await self._unsent.join()
         await self._client.flush(int(CLOSE_TIMEOUT_S))
 
     def end(self) -> None:
-        """What is not sent yet is lost."""
+        """End the sender; pending answers are lost."""
         self._sender.cancel()
 
     async def _send(self) -> None:
@@ -113,7 +113,7 @@ class NatsSession:
 
 
 class NatsSubscriber:
-    """Consumes new messages of a stream under one consumer of its own (the port `Subscriber`). One event loop."""
+    """Consumes new messages of a stream with a consumer of its own (the port `Subscriber`). For one event loop."""
 
     def __init__(
         self,
@@ -126,9 +126,10 @@ class NatsSubscriber:
         *,
         credentials: str = "",
     ) -> None:
-        """`address`: `nats://HOST:PORT` or `tls://HOST:PORT`. `subjects`: which of the stream, such as `orders.>`.
+        """Create the subscriber, without a connection.
 
-        `credentials`: a file with those of the user, as NATS makes it; empty for none.
+        `address`: `nats://HOST:PORT` or `tls://HOST:PORT`. `subjects`: the subjects of the stream to consume, such as `orders.>`.
+        `credentials`: file with the user's credentials, as created by NATS; empty for none.
         """
         self._address, self._stream, self._subjects = address, stream, subjects
         self._client_id, self._flow, self._ack_deadline_s = client_id, flow, ack_deadline_s
@@ -140,7 +141,7 @@ class NatsSubscriber:
         self._error = ""
 
     async def start(self, tap: Tap) -> None:
-        """Connects and returns when the consumer is there. Raises BrokerUnavailable, NotThere, PermissionRefused or NotSupported."""
+        """Connect and create the consumer. Raises BrokerUnavailable, NotThere, PermissionRefused or NotSupported."""
         try:
             from nats.aio.client import Client
         except ImportError:
@@ -158,11 +159,11 @@ class NatsSubscriber:
             raise
 
     async def break_stream(self) -> None:
-        """Raises NotSupported: the client cannot cut its connection as a network would."""
+        """Raise NotSupported: the client cannot cut its connection as a network would."""
         raise NotSupported("the client of NATS cannot cut its own connection")
 
     async def check_liveness(self) -> None:
-        """Returns when the server has answered on the connection that messages come on. Raises BrokerUnavailable."""
+        """Wait until the server has answered on the connection that delivers messages. Raises BrokerUnavailable."""
         if self._client is None or self._client.is_closed:
             return
         try:
@@ -171,7 +172,7 @@ class NatsSubscriber:
             raise self._translated(error) from error
 
     async def close(self) -> None:
-        """Sends what was acknowledged, and ends. The server forgets the consumer at once."""
+        """Send the pending acknowledgements, and end. The server deletes the consumer at once."""
         if self._client is None or self._client.is_closed:
             return
         session = self._session
@@ -255,7 +256,7 @@ class NatsSubscriber:
 
 
 def received_from(message: Msg) -> Received:
-    """A message as the probes know it."""
+    """Convert a NATS message to the port's form."""
     about = message.metadata
     moment = about.timestamp if about.timestamp.tzinfo is not None else about.timestamp.replace(tzinfo=UTC)
     return Received(

@@ -1,6 +1,6 @@
-"""A stream of NATS JetStream as a broker whose one topic it is, for `observe`. There is nothing to make or delete.
+"""A stream of NATS JetStream as a broker with a single topic, for `observe`. No resource is created or deleted.
 
-The consumer of `nats.NatsSubscriber` takes the place of the subscription: it is ephemeral, and the server forgets it by itself.
+The consumer of `nats.NatsSubscriber` replaces the subscription: it is ephemeral, and the server deletes it by itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EVERY_SUBJECT: Final = ">"
 
 
 def is_nats(address: str) -> bool:
-    """Whether an address is that of a NATS server."""
+    """Return whether an address is that of a NATS server."""
     return address.startswith(SCHEMES)
 
 
@@ -44,36 +44,39 @@ class NatsStream:
         self.admin = _Administration()
 
     def publisher(self, topic: str) -> Publisher:
-        """One that publishes nothing."""
+        """Return a publisher that rejects every message."""
         return _NoPublisher(topic)
 
     def subscriber(self, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int) -> NatsSubscriber:
-        """A consumer of its own of all subjects of the stream."""
+        """Return a subscriber of all subjects of the stream, with a consumer of its own."""
         del subscription
         subscriber = NatsSubscriber(self._address, self._stream, EVERY_SUBJECT, client_id, flow, ack_deadline_s)
         self._subscribers.append(subscriber)
         return subscriber
 
     def puller(self, subscription: str) -> Puller:
-        """Raises NotSupported."""
+        """Raise NotSupported."""
         raise NotSupported(f"{subscription}: streams of NATS are not pulled")
 
     @property
     def pushes(self) -> PushReceiver:
-        """Nothing is pushed."""
+        """A receiver that refuses: NATS pushes nothing to an endpoint."""
         return NOWHERE
 
     async def check_liveness(self, topic: str, subscription: str) -> None:
-        """Each consumer's server answers a PING on the connection that messages come on. Raises BrokerUnavailable."""
+        """Wait until each consumer's server has answered a PING on the connection that delivers messages.
+
+        Raises BrokerUnavailable.
+        """
         for subscriber in self._subscribers:
             await subscriber.check_liveness()
 
     async def close(self) -> None:
-        """Does nothing: the owners of subscribers close them."""
+        """Do nothing: the owners of subscribers close them."""
 
 
 class _NoPublisher:
-    """Stands where others publish."""
+    """A publisher that rejects every message."""
 
     keeps_order = True
     unexplained_stops = 0
@@ -85,20 +88,20 @@ class _NoPublisher:
         return [Rejected(f"{self._topic}: streams of NATS are only observed")] * len(messages)
 
     async def resume(self, ordering_key: str) -> None:
-        """No key is paused."""
+        """Do nothing: no key is paused."""
 
     async def close(self) -> None:
-        """Does nothing: there is nothing to close."""
+        """Do nothing: there is no connection."""
 
 
 class _Administration:
-    """What a run asks before and after: there is nothing to make, nor to delete."""
+    """Administration of a run: no resource is created or deleted."""
 
     async def create_topic(self, topic: str, settings: TopicSettings) -> None:
         raise NotSupported(f"{topic}: nobody makes a stream here")
 
     async def create_subscription(self, subscription: str, settings: SubscriptionSettings) -> None:
-        """Does nothing: the subscriber makes the consumer."""
+        """Do nothing: the subscriber creates the consumer."""
 
     async def delete(self, name: str, labels: Mapping[str, str]) -> bool:
         return False

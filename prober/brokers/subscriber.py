@@ -1,6 +1,6 @@
-"""A subscriber keeps one source of messages open, and opens the next one when it ends, with pauses that grow while they end soon.
+"""A subscriber that keeps one source of messages open and opens the next when it ends.
 
-A source is what differs between the vantages: one stream at the wire, one `subscribe` call of the library.
+The pauses grow while sources end soon. A source is specific to the vantage: one stream at the wire, one `subscribe` call of the library.
 """
 
 from __future__ import annotations
@@ -16,66 +16,66 @@ from prober.brokers.grpc_errors import let_go
 from prober.errors import BrokerError, BrokerUnavailable
 
 OPEN_TIMEOUT_S: Final = 10.0
-"""How long `start` waits for a connection."""
+"""Timeout of `start` for a connection, in seconds."""
 
 OPEN_GRACE_S: Final = 0.5
-"""How long `start` waits for an error of a source that has not answered: Google's emulator says nothing before the first message."""
+"""Wait of `start` for an error of a source without an answer, in seconds: Google's emulator sends no answer before the first message."""
 
 REFUSAL_GRACE_S: Final = 0.05
-"""How long a refusal may be behind the first sign of life."""
+"""Longest delay of a refusal after the first answer, in seconds."""
 
 _BACKOFF_MIN_S: Final = 0.1
 _BACKOFF_MAX_S: Final = 5.0
 _HEALTHY_S: Final = 10.0
-"""A source that lasted this long ended for a reason that has nothing to do with how often we try. So did one that delivered."""
+"""Duration after which the end of a source is unrelated to the rate of attempts, in seconds. The same holds after a delivery."""
 
 _OPENED_AGAIN: Final = 3
-"""How often `start` opens another source when the target answered with an error that passes, before it gives up."""
+"""Number of further sources that `start` opens after a transient error of the target."""
 
 
 class Source(Protocol):
-    """What delivers to a tap until it ends; for one use."""
+    """A source of messages, which delivers to a tap until it ends; for one use."""
 
     @property
     def answered(self) -> asyncio.Event:
-        """Set when the other side has answered for the first time.
+        """Set at the first answer of the other side.
 
         Some servers do not answer before they have a message to deliver.
         """
 
     @property
     def delivered(self) -> bool:
-        """Whether a message has come."""
+        """Whether a message was delivered."""
 
     @property
     def ended(self) -> asyncio.Event:
-        """Set when nothing more will come."""
+        """Set when no more messages can follow."""
 
     async def open(self) -> None:
-        """Asks for messages."""
+        """Request messages."""
 
     def failure(self, doing: str) -> BrokerError:
-        """Why it ended."""
+        """Return the reason of the end."""
 
     async def cut(self) -> None:
-        """Cuts the stream that is open, if one is, as a network would."""
+        """Cut the open stream, if any, as a network would."""
 
     async def close(self) -> None:
-        """Ends it, whether it was opened or not.
+        """End the source, whether it was opened or not.
 
         Afterwards the tap has received the end of every session.
         """
 
 
 class ReopeningSubscriber:
-    """Consumes one subscription under one client id, from a source after the other."""
+    """Consumes one subscription under one client id, from one source after the other."""
 
     def __init__(self, connection: Connection, subscription: str, client_id: str, new_source: Callable[[Tap], Source]) -> None:
         self._connection = connection
         self._doing = f"subscribing to {subscription}"
         self._name = f"{client_id} subscriber"
         self._new_source = new_source
-        # Different subscribers come back at different times; the same one always at the same.
+        # Different subscribers reconnect at different times, and each of them always with the same pauses.
         self._dice = Random(client_id)
         self._source: Source | None = None
         self._started = False
@@ -83,7 +83,7 @@ class ReopeningSubscriber:
         self._open = asyncio.Event()
 
     async def start(self, tap: Tap) -> None:
-        """Opens the first source; see the port. Raises BrokerUnavailable, NotThere or PermissionRefused."""
+        """Open the first source; see the port. Raises BrokerUnavailable, NotThere or PermissionRefused."""
         if self._started:
             raise RuntimeError("a subscriber is started once")
         self._started = True
@@ -104,22 +104,22 @@ class ReopeningSubscriber:
             task.result()
 
     async def break_stream(self) -> None:
-        """Cuts the stream; does nothing while none is open."""
+        """Cut the stream; do nothing while none is open."""
         if self._source is not None:
             await self._source.cut()
 
     async def close(self) -> None:
-        """Ends the source, and opens no other. Calling it again does nothing."""
+        """End the source, and open no other. Further calls do nothing."""
         task = self._task
         if task is None:
             return
         if not task.cancelling():
             task.cancel()
         (result,) = await asyncio.gather(task, return_exceptions=True)
-        # A task that was cancelled still holds its frame, and so us and the tap: a cycle that would keep a whole run in memory.
+        # A cancelled task still holds its frame, and so this subscriber and the tap: a cycle that would keep a whole run in memory.
         self._task = None
         if isinstance(result, Exception) and not isinstance(result, BrokerError):
-            raise result  # a bug of ours, as a tap that raises, and not to be lost
+            raise result  # a bug, as in a tap that raises: do not lose it
 
     async def _consume(self, tap: Tap) -> None:
         loop = asyncio.get_running_loop()
@@ -145,7 +145,7 @@ class ReopeningSubscriber:
             await wait_until_connected(self._connection.channel)
 
     def _tell_open(self, source: Source, *, may_try_again: bool) -> None:
-        """Raises why a source has ended before it delivered anything, unless that may pass and another one may be tried."""
+        """Report a source as open. Raises its failure if it ended without a delivery, unless a retry may help."""
         if not source.ended.is_set() or source.delivered:
             self._open.set()
             return
@@ -164,13 +164,13 @@ class ReopeningSubscriber:
 
 
 async def _settled(source: Source) -> None:
-    """Waits until a source has answered, has ended, or has been silent for long enough to count as open."""
+    """Wait until a source has answered, has ended, or has been silent for long enough to count as open."""
     if await _first_of(source.answered, source.ended, timeout_s=OPEN_GRACE_S):
         await _first_of(source.ended, timeout_s=REFUSAL_GRACE_S)
 
 
 async def _first_of(*events: asyncio.Event, timeout_s: float) -> bool:
-    """Waits until one of the events is set; False if none is in time."""
+    """Wait until one of the events is set. Return False if none is in time."""
     waiting = [asyncio.ensure_future(event.wait()) for event in events]
     try:
         done, _ = await asyncio.wait(waiting, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)

@@ -1,8 +1,8 @@
 """The wire vantage: gRPC without a client library.
 
-Nothing is repeated, reordered or held back here: one publish is one request and one attempt, and a message reaches the tap when its bytes
-come off the connection. A stream that broke and is opened again is reported as a new session. Unary pull is the barest view of the service
-there is: acknowledgements are unary requests, sent one after the other.
+This adapter does not retry, reorder or buffer: one publish is one request and one attempt, and a message reaches the tap when its bytes are
+received. A reopened stream is reported as a new session. Unary pull has the fewest layers: acknowledgements are unary requests, sent one
+after the other.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ GOODBYE_S: Final = 1.0
 
 
 class WirePublisher:
-    """Publishes to one topic: one request and one attempt each time."""
+    """Publishes to one topic: each publish is one request and one attempt."""
 
     def __init__(self, connection: Connection, topic: str) -> None:
         self._connection = connection
@@ -60,16 +60,16 @@ class WirePublisher:
 
     @property
     def keeps_order(self) -> bool:
-        """A request is sent at once."""
+        """Whether the order of calls is kept: no, each request is sent at once."""
         return False
 
     @property
     def unexplained_stops(self) -> int:
-        """No client stops a key here."""
+        """Always 0: no client stops a key here."""
         return 0
 
     async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
-        """Sends one request; see the port. Never raises an error of the service: a topic that is not there is an outcome too."""
+        """Send one request; see the port. Raises no error of the service: a missing topic is an outcome, too."""
         if not messages:
             return []
         if self._closed:
@@ -90,10 +90,10 @@ class WirePublisher:
             self._calls.discard(call)
 
     async def resume(self, ordering_key: str) -> None:
-        """Does nothing: on the wire no key is ever paused."""
+        """Do nothing: on the wire no key is ever paused."""
 
     async def close(self) -> None:
-        """Ends the publishes that wait for an answer: they are unknown."""
+        """Cancel the unanswered publishes: their outcome is unknown."""
         self._closed = True
         for call in list(self._calls):
             call.cancel()
@@ -101,7 +101,7 @@ class WirePublisher:
 
 
 def _outcomes(ids: Sequence[str], count: int) -> Sequence[Outcome]:
-    """One id per message: otherwise the ids cannot be matched to messages."""
+    """Return the outcomes; unknown unless there is one id per message, since ids could not be matched otherwise."""
     if len(ids) != count or not all(ids):
         return [Unknown(f"{count} messages were published, and {len(ids)} ids came back")] * count
     return [Confirmed(message_id) for message_id in ids]
@@ -116,42 +116,45 @@ class PulledSession:
 
     @property
     def name(self) -> str:
-        """Unique in this process."""
+        """Name, unique in this process."""
         return self._name
 
     @property
     def subscriber(self) -> str:
-        """Each pull is a subscriber of its own."""
+        """The session's own name: each pull is a subscriber of its own."""
         return self._name
 
     @property
     def flow(self) -> None:
-        """A pull says how many messages it wants, and leaves the rest to the service."""
+        """None: a pull requests a number of messages and has no other limits."""
         return None
 
     @property
     def is_over(self) -> bool:
-        """Whether its puller was closed: until then what was pulled can be answered."""
+        """Whether its puller was closed: until then its messages can be answered."""
         return self._puller.is_closed
 
     def ack(self, received: Received) -> None:
-        """Sends an acknowledgement."""
+        """Send an acknowledgement."""
         self._puller.send(Sending(received.ack_id, None))
 
     def nack(self, received: Received) -> None:
-        """Sends a lease of no time."""
+        """Send a lease of zero seconds."""
         self._puller.send(Sending(received.ack_id, NACK_S))
 
     def modify_lease(self, received: Received, seconds: int) -> None:
-        """Sends a lease modification."""
+        """Send a lease modification."""
         self._puller.send(Sending(received.ack_id, seconds))
 
     def let_expire(self, received: Received) -> None:
-        """Does nothing: on the wire leases are not extended."""
+        """Do nothing: on the wire leases are not extended."""
 
 
 class WirePuller:
-    """Pulls from one subscription. What is acknowledged is sent in the order of calls, over all responses; what fails is lost."""
+    """Pulls from one subscription.
+
+    Acknowledgements are sent in the order of calls, over all responses; failed ones are lost.
+    """
 
     def __init__(self, connection: Connection, subscription: str) -> None:
         channel = connection.channel
@@ -169,11 +172,11 @@ class WirePuller:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing more is sent."""
+        """Whether no more answers are sent."""
         return self._closed
 
     async def pull(self, tap: Tap, messages_max: int, timeout_s: float) -> bool:
-        """Sends one pull; see the port."""
+        """Send one pull; see the port."""
         doing = f"pulling from {self._subscription}"
         if self._closed:
             raise let_go(doing)
@@ -193,7 +196,7 @@ class WirePuller:
         return bool(received)
 
     async def _answer(self, messages_max: int, timeout_s: float, doing: str) -> Sequence[Received] | None:
-        """What one pull is answered with, None if there is no answer in time. Raises BrokerError."""
+        """Return the messages of one pull; None without an answer in time. Raises BrokerError."""
         request = wire_messages.pull_request(self._subscription, messages_max)
         call = self._pull(request, timeout=timeout_s, metadata=self._metadata)
         self._waiting.add(call)
@@ -212,7 +215,7 @@ class WirePuller:
             self._waiting.discard(call)
 
     def send(self, sending: Sending) -> None:
-        """Queues what is to be sent; never blocks."""
+        """Queue an answer; never block."""
         if self._closed:
             return
         self._unsent.append(sending)
@@ -220,7 +223,7 @@ class WirePuller:
             self._sender = asyncio.create_task(self._send_all(), name="pull sender")
 
     async def close(self) -> None:
-        """Ends pulls that wait, and gives what was acknowledged a moment to be sent. Calling it again does nothing."""
+        """Cancel waiting pulls, and allow pending answers a moment to be sent. Further calls do nothing."""
         self._closed = True
         for call in list(self._waiting):
             call.cancel()
@@ -233,7 +236,7 @@ class WirePuller:
             self._connection.closed(self)
 
     async def _send_all(self) -> None:
-        """Sends batch after batch until nothing is left. One request at a time, so that acknowledgements arrive in their order."""
+        """Send batch after batch until the queue is empty. One request at a time, so that acknowledgements arrive in their order."""
         try:
             while self._unsent:
                 unsent, self._unsent = self._unsent, []
@@ -262,7 +265,7 @@ class WireBroker:
         open_channel: OpenChannel = open_async_channel,
     ) -> None:
         self.peer = peer
-        """The same vantage on the other endpoint, if there is one; closed with this one."""
+        """The same vantage on the other endpoint, or None; closed with this broker."""
         self._connection = Connection(endpoint, credentials, failed, open_channel)
         self._pushes = pushes
         self._admin = ServiceAdmin(self._connection.channel, self._connection.watch)
@@ -273,13 +276,13 @@ class WireBroker:
         return self._admin
 
     def publisher(self, topic: str) -> Publisher:
-        """A publisher to a topic."""
+        """Return a publisher to a topic."""
         return WirePublisher(self._connection, topic)
 
     def subscriber(self, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int) -> Subscriber:
-        """A subscriber by streaming pull.
+        """Return a subscriber by streaming pull.
 
-        `client_id` is sent to the service on every stream of it.
+        `client_id` is sent to the service on each of its streams.
         """
 
         def new_stream(tap: Tap) -> WireStream:
@@ -288,20 +291,20 @@ class WireBroker:
         return ReopeningSubscriber(self._connection, subscription, client_id, new_stream)
 
     def puller(self, subscription: str) -> Puller:
-        """A subscriber by unary pull."""
+        """Return a subscriber by unary pull."""
         return WirePuller(self._connection, subscription)
 
     @property
     def pushes(self) -> PushReceiver:
-        """Who takes what the target pushes."""
+        """Receiver of the messages that the target pushes."""
         return self._pushes
 
     async def check_liveness(self, topic: str, subscription: str) -> None:
-        """Asks over the connection that messages come on; see the port."""
+        """Check over the connection that delivers messages; see the port."""
         await check_liveness(self._connection, topic, subscription)
 
     async def close(self) -> None:
-        """Closes everything that was made here, then the connection. Calling it again does nothing."""
+        """Close all publishers and subscribers, then the connection. Further calls do nothing."""
         if self.peer is not None:
             await self.peer.close()
         await self._connection.close()

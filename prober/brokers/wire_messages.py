@@ -1,8 +1,8 @@
-"""Between our values and the bytes on the wire.
+"""Conversion between the prober's values and the bytes on the wire.
 
-The messages are google-cloud-pubsub's own. Its Python classes are wrappers around protobuf classes; the wrapped ones are used here,
-because a wrapper costs ten times as much per message received and five times as much per message published. gRPC gets and gives bytes,
-so that no other module of the wire adapter sees a protobuf message.
+The messages are google-cloud-pubsub's own. Its Python classes are wrappers around protobuf classes; the wrapped ones are used here, because
+a wrapper costs ten times as much per message received and five times as much per message published. gRPC receives and returns bytes, so
+that no other module of the wire adapter handles a protobuf message.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from google.pubsub_v1 import types
 from prober.brokers.base import FlowControlSettings, Outgoing, Received
 from prober.core.events import fact
 
-# The classes behind the wrappers are made at run time and have no types.
+# The classes behind the wrappers are created at run time and have no types.
 _PublishRequest: Final[Any] = types.PublishRequest.pb()
 _PublishResponse: Final[Any] = types.PublishResponse.pb()
 _StreamingPullRequest: Final[Any] = types.StreamingPullRequest.pb()
@@ -32,20 +32,20 @@ ACKNOWLEDGE: Final = "/google.pubsub.v1.Subscriber/Acknowledge"
 MODIFY: Final = "/google.pubsub.v1.Subscriber/ModifyAckDeadline"
 
 HEARTBEAT: Final[bytes] = _StreamingPullRequest().SerializeToString()
-"""Says on a stream that we are still there."""
+"""Request that keeps a stream alive."""
 
 NACK_S: Final = 0
-"""The lease that means "I do not want this message"."""
+"""Lease of a nack, in seconds."""
 
 _NANOSECONDS: Final = 1_000_000_000
 
 _IDS_PER_REQUEST: Final = 1000
-"""A request may have 512 KiB (documentation, "Quotas"), and an acknowledgement id about 200 bytes."""
+"""Acknowledgement ids per request: a request may have 512 KiB (documentation, "Quotas"), and an id about 200 bytes."""
 
 
 @fact(frozen=True, slots=True)
 class Sending:
-    """What is to be sent about one delivery: an acknowledgement (`seconds` None) or a lease of that many seconds."""
+    """An answer to one delivery: an acknowledgement (`seconds` None) or a lease of that many seconds."""
 
     ack_id: str
     seconds: int | None
@@ -53,7 +53,7 @@ class Sending:
 
 @fact(frozen=True, slots=True)
 class StreamReply:
-    """What came off a stream at once: messages, and acknowledgement ids whose acknowledgement is now confirmed, or failed for good."""
+    """One response of a stream: messages, and acknowledgement ids with a confirmed or failed acknowledgement."""
 
     received: Sequence[Received]
     exactly_once: bool
@@ -62,23 +62,23 @@ class StreamReply:
 
 
 def publish_request(topic: str, messages: Iterable[Outgoing]) -> bytes:
-    """A request to publish messages together, in order."""
+    """Return a request to publish messages together, in order."""
     request = _PublishRequest(topic=topic)
     add = request.messages.add
     for message in messages:
         attributes = add(data=message.data, ordering_key=message.ordering_key).attributes
-        for name, value in message.attributes.items():  # a third less than to hand over all of them
+        for name, value in message.attributes.items():  # takes a third less time than passing all of them
             attributes[name] = value
     return bytes(request.SerializeToString())
 
 
 def published_ids(reply: bytes) -> Sequence[str]:
-    """The message ids of a published request, in its order."""
+    """Return the message ids of a publish response, in the order of the request."""
     return tuple(_PublishResponse.FromString(reply).message_ids)
 
 
 def open_request(subscription: str, client_id: str, ack_deadline_s: int, flow: FlowControlSettings) -> bytes:
-    """The first request on a stream: what is wanted."""
+    """Return the first request on a stream, with the settings of the stream."""
     request = _StreamingPullRequest(
         subscription=subscription,
         client_id=client_id,
@@ -90,9 +90,9 @@ def open_request(subscription: str, client_id: str, ack_deadline_s: int, flow: F
 
 
 def stream_requests(sendings: Sequence[Sending]) -> Iterator[bytes]:
-    """The requests that send all this on a stream, in order.
+    """Yield the requests that send these answers on a stream, in order.
 
-    Within one request the service may take acknowledgements and leases in any order, so each request has only one of the two.
+    Within one request the service may process acknowledgements and leases in any order, so each request contains only one kind.
     """
     for run in _runs(sendings, lambda sending: sending.seconds is None):
         if run[0].seconds is None:
@@ -106,7 +106,7 @@ def stream_requests(sendings: Sequence[Sending]) -> Iterator[bytes]:
 
 
 def unary_requests(subscription: str, sendings: Sequence[Sending]) -> Iterator[tuple[bool, bytes]]:
-    """The unary requests that send all this, in order: acknowledgements (True) and lease modifications (False)."""
+    """Yield the unary requests that send these answers, in order: acknowledgements (True) and lease modifications (False)."""
     for run in _runs(sendings, lambda sending: sending.seconds):
         ack_ids = [sending.ack_id for sending in run]
         seconds = run[0].seconds
@@ -118,12 +118,12 @@ def unary_requests(subscription: str, sendings: Sequence[Sending]) -> Iterator[t
 
 
 def empty_acknowledgement(subscription: str) -> bytes:
-    """A request that acknowledges nothing."""
+    """Return a request that acknowledges nothing."""
     return bytes(_AcknowledgeRequest(subscription=subscription).SerializeToString())
 
 
 def _runs(sendings: Sequence[Sending], kind: Callable[[Sending], object]) -> Iterator[Sequence[Sending]]:
-    """Neighbours of one kind, at most so many as a request may have."""
+    """Yield consecutive answers of one kind, at most as many as a request may contain."""
     start = 0
     for at in range(1, len(sendings) + 1):
         if at == len(sendings) or at - start == _IDS_PER_REQUEST or kind(sendings[at]) != kind(sendings[start]):
@@ -132,7 +132,7 @@ def _runs(sendings: Sequence[Sending], kind: Callable[[Sending], object]) -> Ite
 
 
 def stream_reply(reply: bytes) -> StreamReply:
-    """What a stream delivered."""
+    """Return a response of a stream."""
     message = _StreamingPullResponse.FromString(reply)
     exactly_once = message.subscription_properties.exactly_once_delivery_enabled
     confirmed: Sequence[str] = ()
@@ -145,12 +145,12 @@ def stream_reply(reply: bytes) -> StreamReply:
 
 
 def pull_request(subscription: str, messages_max: int) -> bytes:
-    """A unary pull."""
+    """Return a unary pull request."""
     return bytes(_PullRequest(subscription=subscription, max_messages=messages_max).SerializeToString())
 
 
 def pulled(reply: bytes) -> Sequence[Received]:
-    """What a unary pull delivered, in order."""
+    """Return the messages of a pull response, in order."""
     return _received(_PullResponse.FromString(reply))
 
 
@@ -165,7 +165,7 @@ def _received(response: Any) -> Sequence[Received]:
                 delivery.ack_id,
                 message.ordering_key,
                 message.data,
-                {name: attributes[name] for name in attributes},  # half of what `dict` takes
+                {name: attributes[name] for name in attributes},  # takes half the time of `dict`
                 delivery.delivery_attempt,
                 publish_time_of(message),
             )
@@ -174,7 +174,7 @@ def _received(response: Any) -> Sequence[Received]:
 
 
 def publish_time_of(message: Any) -> int | None:
-    """When the service says that it stored a PubsubMessage: nanoseconds since 1970, None if it does not say."""
+    """Return the publish time that the service reports of a PubsubMessage, in nanoseconds since 1970; None without one."""
     if not message.HasField("publish_time"):
         return None
     time = message.publish_time
@@ -182,8 +182,8 @@ def publish_time_of(message: Any) -> int | None:
 
 
 def routing(field: str, name: str) -> tuple[tuple[str, str], ...]:
-    """The metadata of a request whose `field` names a resource, as every Google client sends it.
+    """Return the metadata of a request whose `field` names a resource, as sent by every Google client.
 
-    By this header Google's front ends route a request to where its topic or subscription is served.
+    Google's front ends route a request by this header to the servers of its topic or subscription.
     """
     return (("x-goog-request-params", f"{field}={quote(name, safe='/')}"),)

@@ -1,9 +1,9 @@
 """One StreamingPull stream, from its first request to its end: a session.
 
-Acknowledgements and leases travel on the stream itself, not in requests of their own. The stream keeps them in the order in which they were
-made, and in order with each other; one write carries all of a moment; and what was sent on a stream that breaks is lost with it, as the end
-of the session reports. The price is that without exactly-once delivery no response shows whether an acknowledgement was taken; the unary
-call guarantees that no more than the stream does (documentation, "best effort").
+Acknowledgements and leases are sent on the stream itself, not in requests of their own. The stream keeps them in the order of the calls,
+and one write contains all that are pending. Answers sent on a stream that breaks are lost with it; the end of the session reports that. The
+price: without exactly-once delivery no response confirms an acknowledgement; but a unary call does not either (documentation, "best
+effort").
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from prober.errors import BrokerError
 STREAMING_PULL: Final = "/google.pubsub.v1.Subscriber/StreamingPull"
 
 HEARTBEAT_S: Final = 30.0
-"""An idle stream says something this often: like Google's clients, and so that a dead connection is noticed by writing to it."""
+"""Interval of messages on an idle stream, in seconds: like Google's clients, and to notice a dead connection by writing to it."""
 
 GOODBYE_S: Final = 0.5
-"""How long a stream that is closed may take to send what was acknowledged last, and to be closed from the other side."""
+"""Time for a closing stream to send its last answers and to be closed from the other side, in seconds."""
 
 _CONFIRMATIONS_MAX: Final = 100_000
 
@@ -56,48 +56,48 @@ class WireStream:
         self._over = self._said_goodbye = False
         self._error: BrokerError | None = None
         self.answered = asyncio.Event()
-        """Set when the other side has answered for the first time."""
+        """Set at the first answer of the other side."""
         self.delivered = False
-        """Whether a message has come."""
+        """Whether a message was delivered."""
         self.ended = asyncio.Event()
         """Set when the tap has received the end of the session."""
 
     @property
     def name(self) -> str:
-        """Unique in this process."""
+        """Name, unique in this process."""
         return self._name
 
     @property
     def subscriber(self) -> str:
-        """The client id in the first request."""
+        """Client id in the first request."""
         return self._client_id
 
     @property
     def flow(self) -> FlowControlSettings:
-        """The flow control settings in the first request."""
+        """Flow control settings in the first request."""
         return self._flow
 
     @property
     def is_over(self) -> bool:
-        """Whether the stream has ended, or has been closed for further requests."""
+        """Whether the stream has ended, or accepts no further requests."""
         return self._over or self._said_goodbye
 
     def ack(self, received: Received) -> None:
-        """Sends an acknowledgement."""
+        """Send an acknowledgement."""
         if self._exactly_once and not self.is_over:
             self._expect_confirmation(received)
         self._send(Sending(received.ack_id, None))
 
     def nack(self, received: Received) -> None:
-        """Sends a lease of no time: the service may redeliver the message at once."""
+        """Send a lease of zero seconds: the service may redeliver the message at once."""
         self._send(Sending(received.ack_id, NACK_S))
 
     def modify_lease(self, received: Received, seconds: int) -> None:
-        """Sends a lease modification."""
+        """Send a lease modification."""
         self._send(Sending(received.ack_id, seconds))
 
     def let_expire(self, received: Received) -> None:
-        """Does nothing: on the wire leases are not extended."""
+        """Do nothing: on the wire leases are not extended."""
 
     def _send(self, sending: Sending) -> None:
         if not self.is_over:
@@ -106,31 +106,31 @@ class WireStream:
             self._all_sent.clear()
 
     def _expect_confirmation(self, received: Received) -> None:
-        # A service may never confirm (Google's emulator does not): then the oldest are given up.
+        # A service may never confirm (like Google's emulator): then the oldest are dropped.
         if len(self._unconfirmed) >= _CONFIRMATIONS_MAX:
             del self._unconfirmed[next(iter(self._unconfirmed))]
         self._unconfirmed[received.ack_id] = received.message_id
 
     async def open(self) -> None:
-        """Opens the stream, which delivers to the tap from now on."""
+        """Open the stream, which delivers to the tap from now on."""
         self._reader = asyncio.create_task(self._run(), name=f"{self.name} reader")
         self._reader.add_done_callback(lambda _: self.ended.set())
 
     def failure(self, doing: str) -> BrokerError:
-        """Why the stream ended."""
+        """Return the reason of the end of the stream."""
         return self._error or let_go(doing)
 
     async def cut(self) -> None:
-        """Ends the stream at once, without the half-close.
+        """End the stream at once, without the half-close.
 
-        Returns when the tap has received its end.
+        Wait until the tap has received its end.
         """
         if self._call is not None:
             self._call.cancel()
             await self.ended.wait()
 
     async def close(self) -> None:
-        """Ends the stream, with a goodbye if the other side listens. Raises what the tap raised, which it must not."""
+        """End the stream, after its last answers if the other side still reads. Raises an exception of the tap, which must not raise."""
         reader = self._reader
         if reader is None:
             return
@@ -143,11 +143,10 @@ class WireStream:
             raise result
 
     async def _run(self) -> None:
-        """Delivers until the stream ends, and reports the reason to the tap.
+        """Deliver until the stream ends, then report the reason to the tap.
 
-        Raises only CancelledError.
-
-        The tap receives the session before the first request is sent: the service sent nothing on it before that.
+        Raises only CancelledError. The tap receives the session before the first request is sent: the service sent nothing on it before
+        that.
         """
         self._call = call = self._streaming_pull(metadata=self._metadata)
         reason = "cancelled"
@@ -173,7 +172,7 @@ class WireStream:
             await asyncio.gather(writer, greeter, return_exceptions=True)
 
     async def _say_goodbye(self) -> None:
-        """Sends what was not sent yet, then says that nothing more will come, and waits a moment for the other side to end the stream."""
+        """Send pending answers, close the sending side, and wait a moment for the other side to end the stream."""
         call = self._call
         if call is None or self._over:
             return
@@ -206,7 +205,7 @@ class WireStream:
             self._unconfirmed.pop(ack_id, None)
 
     async def _write(self, call: grpc.aio.StreamStreamCall[bytes, bytes]) -> None:
-        """Sends in the order of calls. What fails here fails in `_read` too, which reports it."""
+        """Send in the order of calls. A failure here also fails `_read`, which reports it."""
         loop = asyncio.get_running_loop()
         await call.write(self._first_request)
         while True:

@@ -99,7 +99,7 @@ class Delivery:
 
 
 Decide = Callable[[Delivery], None]
-"""What a probe does with a delivery: acknowledge, refuse, later, or never. Called on the event loop; must not block."""
+"""Decision of a probe on a delivery: acknowledge, nack, later, or never. Called on the event loop; must not block."""
 
 
 class Recorder(Protocol):
@@ -125,7 +125,7 @@ class Recorder(Protocol):
 
 
 class ProbeContext:
-    """What a probe needs to act; see the head of this file. Entered as an async context manager, it closes what it opened."""
+    """Actions of a probe; see the module. An async context manager that closes what it opened."""
 
     def __init__(
         self,

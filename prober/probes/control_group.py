@@ -90,7 +90,7 @@ class Pairs:
 
     @property
     def came(self) -> set[Message]:
-        """What came on both."""
+        """Messages that arrived on both subscriptions."""
         return self.ordered.keys() & self.unordered.keys()
 
     def availability(self) -> Difference | None:
@@ -109,7 +109,7 @@ class Pairs:
 
 
 class _Twins:
-    """What is published and comes, on both."""
+    """Messages published, and their deliveries on both subscriptions."""
 
     def __init__(self, context: ProbeContext) -> None:
         self.pairs = Pairs()
@@ -118,12 +118,12 @@ class _Twins:
         self._publishing = PairedPublishing(context)
 
     def decide(self, delivery: Delivery) -> None:
-        """Take a message of the ordered subscription and acknowledge it."""
+        """Record and acknowledge a message of the ordered subscription."""
         self.pairs.ordered.setdefault((delivery.key, delivery.seq), self._context.now())
         delivery.ack()
 
     def read(self, key: str, stamp: Stamp) -> None:
-        """Take a message of the unordered subscription."""
+        """Record a message of the unordered subscription."""
         now = self._context.now()
         self.pairs.unordered.setdefault((key, stamp.seq), now)
         self._order.observe(Delivered(now, UNORDERED, key, "", stamp.epoch, stamp.seq, ""))

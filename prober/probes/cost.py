@@ -1,10 +1,10 @@
-"""What a probe costs at Pub/Sub: messages, billed bytes and money, from what one run of it sends.
+"""Cost of a probe at Pub/Sub: messages, billed bytes and price of a run.
 
-Google bills the volume that is published and delivered (https://cloud.google.com/pubsub/pricing, a copy read on 2026-11-22; the page has
-no date of its own): $40 per TiB in every region; the volume of a message is its data, its attributes, 20 bytes for the timestamp and its
-message id; each publish, push or pull request counts as at least 1,000 bytes. How many messages the service puts into one response of a
-stream is its own affair, so the price lies between two bounds: responses so full that the minimum plays no role, and one message each.
-The first 10 GiB of a billing account's month are free; that is not counted here, nor is traffic between regions.
+Google bills the volume that is published and delivered (https://cloud.google.com/pubsub/pricing, a copy read on 2026-11-22; the page has no
+date of its own): $40 per TiB in every region. The volume of a message is its data, its attributes, 20 bytes for the timestamp and its
+message id. Each publish, push or pull request counts as at least 1,000 bytes. The service may put any number of messages into a response of
+a stream. So the price lies between two bounds: responses so full that the minimum plays no role, and one message per response. The first 10
+GiB per month of a billing account are free; neither that nor traffic between regions is counted here.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _TYPICAL_STAMP: Final = Stamp("redelivery-0123456789ab", 100)
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What one run sends and receives while the service does as it should.
+    """Traffic of an undisturbed run.
 
     requests    publish requests, of one key each.
     published   messages in them.
-    delivered   messages received, those that the probe has redelivered included.
-    unrecorded  so many of those that are published are in no record, and count for no indicator.
+    delivered   messages received, including the redeliveries that the probe causes.
+    unrecorded  published messages without a record, which count for no indicator.
     """
 
     requests: int
@@ -65,7 +65,7 @@ def message_bytes(sizes: Sequence[int]) -> float:
 
 
 def billed_bytes(traffic: Traffic, sizes: Sequence[int], *, batched: bool = True) -> Bounds:
-    """What one run is billed for. `batched`: each burst is one request, as at the wire; a client library may send any number."""
+    """Return the billed volume of a run. `batched`: each burst is one request, as at the wire; a client library may send any number."""
     each = message_bytes(sizes)
     alone = max(each, REQUEST_BYTES_MIN)
     bursts = max(traffic.published * each, traffic.requests * REQUEST_BYTES_MIN)

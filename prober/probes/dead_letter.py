@@ -34,7 +34,7 @@ from prober.slo.indicators import Indicator
 ATTEMPTS: Final = 5
 """Deliveries of a message before it is forwarded; the service accepts no smaller number."""
 LETTERS: Final = "ordered-letters"
-"""What the subscription of the dead-letter topic is called."""
+"""Name of the subscription of the dead-letter topic."""
 IDLE_S: Final = 600.0
 FIRST_ARRIVES_S: Final = 30.0
 ARRIVES_S: Final = 15.0
@@ -104,7 +104,7 @@ class _Letters:
         self._order = OrderMeasurement(ARRIVES_S, IDLE_S)
 
     def read(self, key: str, stamp: Stamp) -> None:
-        """Take a message of the run that was read from the dead-letter topic."""
+        """Record a message of the run that was read from the dead-letter topic."""
         trial = self._trials.get(key)
         if trial is not None and trial.arrives(stamp) and len(trial.row) > 1:
             place = trial.row.index(stamp.seq) + 1

@@ -1,8 +1,8 @@
-"""What a probe is.
+"""Definition of a probe.
 
-An `Experiment` says what it does, what it needs for that, what has to have happened for its outcome to mean anything, what a run costs and
-how many opportunities it gives; a `Workload` how much a run does; a `SubscriptionPlan` what one of its subscriptions is made with. The
-configuration, the objectives and the simulation read here whatever depends on the probe, and nowhere else.
+An `Experiment` defines the actions of a probe, its requirements, the conditions of a meaningful outcome, its traffic, and its
+opportunities. A `Workload` is the amount of work of a run; a `SubscriptionPlan` contains the settings of a subscription. Configuration,
+objectives and simulation read all properties of a probe from here.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Workload:
 
 
 def each_once(workload: Workload) -> Traffic:
-    """What is sent and received if every message comes once."""
+    """Return the traffic of a run that receives every message once."""
     return Traffic(workload.keys * workload.bursts, workload.messages, workload.messages)
 
 
@@ -185,32 +185,31 @@ class SubscriptionPlan:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What one probe does.
+    """Definition of one probe.
 
-    guarantee        the guarantee under test, in one sentence.
-    act            does it: publishes and consumes through its context, and returns when publishing is over.
-    workload       how much a run does by default; of `bursts` and `ack_after_s` always.
-    interval_s     from the start of one run to that of the next, by default; `ack_deadline_s` is that of its subscriptions.
-    least          with less it shows nothing: by name of the setting (`keys`, `messages`, `subscribers`), of keys in each part.
-    paced          publishes at a rate; others send each burst at once. `rate_problem`: what is wrong with that load, empty if it is right.
-    wire_only      has nothing to show through Google's client library.
-    traffic        what one run sends and receives with a workload, while the service does as it should.
-    opportunities  how many opportunities (`prober.core.opportunity_counters`) a run gives at the wire to see a violation, by their
-                   counters.
-    feeds          the indicators that it is for, with how many of their things a run counts at the least.
-    disturbs       the indicators whose things it keeps from being good: they are not counted there. It keeps messages unanswered, breaks
-                   streams, removes subscribers or publishes before there is one, so that later messages of the same key are late because
-                   of it: a client library, for one, hands out the next message of a key only when the last one is answered.
-    admin_calls    the administration calls of a run that are measured.
-    simulated      what a simulation chooses from instead of the default, by name of the setting.
-    requires       counters that must not be 0, or the run is UNKNOWN: name -> the reason, in one line: cause; consequence; what to do if it
-                   persists. In the order of cause and effect: the first that is 0 is the reason of the run.
-    subscriptions  what it consumes, the one whose backlog and completeness count first.
+    guarantee      guarantee under test, in one sentence.
+    act            publishes and consumes through its context, and returns when publishing is over.
+    workload       default amount of work of a run; `bursts` and `ack_after_s` are always the default.
+    interval_s     default time between the starts of two runs. `ack_deadline_s`: acknowledgement deadline of its subscriptions.
+    least          smallest meaningful values, by name of the setting (`keys`, `messages`, `subscribers`); of keys in each part.
+    paced          publishes at a rate; others send each burst at once. `rate_problem`: error in that load, empty if it is right.
+    wire_only      shows nothing through Google's client library.
+    traffic        traffic of an undisturbed run with a workload.
+    opportunities  opportunities of a run at the wire to see a violation, by counter (`prober.core.opportunity_counters`).
+    feeds          indicators it measures, with the least number of their events in a run.
+    disturbs       indicators that it disturbs: its events are not counted there. It keeps messages unanswered, breaks streams, removes
+                   subscribers or publishes before there is one, and so delays later messages of the same key: a client library, for
+                   example, delivers the next message of a key only when the previous one is answered.
+    admin_calls    measured administration calls of a run.
+    simulated      values for simulations in place of the default, by name of the setting.
+    requires       counters that must not be 0, or the run is UNKNOWN: name -> reason, in one line: cause; consequence; advice if it
+                   persists. In the order of cause and effect: the first counter that is 0 is the reason of the run.
+    subscriptions  subscriptions that it consumes; backlog and completeness of the first one count.
     paired         works at both endpoints of a target that has a peer.
-    fresh          topics and subscriptions are made for each run and deleted after it.
+    fresh          topics and subscriptions are created for each run and deleted after it.
     long_lived     its topic and its only subscription stay for days, across restarts, and runs hand over to each other (`handover`).
-    own_messages   what comes was published by the run itself; anything else is another's.
-    company        which probes may run at the same time in `check`. The service runs all probes on their schedules.
+    own_messages   the run itself published all messages it receives; otherwise another publisher did.
+    company        probes that may run at the same time in `check`. The service runs all probes on their schedules.
     """
 
     name: str

@@ -30,7 +30,7 @@ class FirstOfKeys:
             await asyncio.sleep(context.random.uniform(0.5, 1.5) * workload.ack_after_s)
 
     def received(self, delivery: Delivery) -> None:
-        """Take a delivery; measure the latency if it is the first of its key."""
+        """Measure the latency of a delivery if it is the first of its key."""
         if delivery.seq != 1 or (due_t := self._due.pop(delivery.key, None)) is None:
             return
         now = self._context.now()

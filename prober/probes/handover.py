@@ -1,7 +1,7 @@
-"""What one run of a long-lived probe hands over to the next: messages that it publishes at its end and the next one receives.
+"""Handover from a run of a long-lived probe to the next: messages published at its end and received by the next.
 
-So a key lives for days, across restarts of the prober, and what was published before a restart is still verified after it. The messages
-wait on the subscription, and their publishes are kept apart (`prober.runs.handover`), under the epoch of the next run.
+So a key lives for days, across restarts of the prober, and messages published before a restart are still verified after it. The messages
+wait on the subscription, and their publishes are stored separately (`prober.runs.handover`), under the epoch of the next run.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ STEPS: Final = 4
 TICK_S: Final = 0.1
 WAITING_S: Final = 1.0
 KEY_BYTES_PER_S_MAX: Final = 1_000_000
-"""What the service takes on one ordering key (documentation, "Quotas and limits"); more is refused."""
+"""Limit of the service for one ordering key, in bytes per second (documentation, "Quotas and limits"); it refuses more."""
 BEYOND_MAX: Final = 4
 """Largest multiple of that limit at which a run may publish."""
 SETTLE_S: Final = 10.0
@@ -182,7 +182,7 @@ def traffic(workload: Workload) -> Traffic:
 
 
 def rate_problem(workload: Workload) -> str:
-    """What to say about a ramp that does not load a key, or more than the service takes; empty if it does as it should."""
+    """Return the error in a ramp that does not load a key, or exceeds the limit of the service; empty if it is right."""
     if not workload.rate:
         return "must be more than 0: it is the load that the hot_key probe works up to"
     each = workload.rate / workload.keys * workload.mean_size

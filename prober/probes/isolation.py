@@ -48,7 +48,7 @@ from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
 SIBLING: Final = "sibling"
-"""What the second subscription is called."""
+"""Name of the second subscription."""
 SETTLE_S: Final = 10.0
 """Longest wait for outstanding messages at the end of a phase, in seconds."""
 USUAL_SHARE: Final = 0.9
@@ -138,7 +138,7 @@ class _Sibling(UnverifiedTap):
 
 
 class _Phases:
-    """What was sent and came of the other keys, phase by phase, and what is held of the one."""
+    """Sent and received messages of the other keys by phase, and the held messages of the held key."""
 
     def __init__(self, context: ProbeContext, key: str, workload: Workload) -> None:
         self.key = key

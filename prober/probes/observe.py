@@ -68,16 +68,16 @@ class Ages:
 
 
 class ObservedStream:
-    """What came of one stream, message by message.
+    """Measurements of the messages of one stream.
 
-    Order is measured by group as in `prober.ordering`: the numbers of a resequencer, and RFC 4737. Load by ordering key is counted by
-    `prober.sinks.top_keys`.
+    Order is measured by group as in `prober.ordering`: the numbers of a resequencer, and RFC 4737. `prober.sinks.top_keys` counts the load
+    by ordering key.
 
-    counts      messages by what they were: `received`, `ungrouped`, `unnumbered`, `without_key`, `not_sampled`, `above_maximum`.
-    unread      the first message that has no group or no number, and why.
-    unreadable  why nothing could be read.
-    waits       how old messages were when they came, for as long as that is of interest.
-    observed_until  until when all that was published was to be observed, in seconds since 1970; 0 before.
+    counts          messages by kind: `received`, `ungrouped`, `unnumbered`, `without_key`, `not_sampled`, `above_maximum`.
+    unread          first message without a group or a number, with the reason.
+    unreadable      reason why no message could be read.
+    waits           recent ages of messages at their receipt.
+    observed_until  time until which all published messages were to be observed, in seconds since 1970; 0 before.
     """
 
     def __init__(self, wait_timeout_s: float, idle_timeout_s: float, initial: int | None = None) -> None:
@@ -98,11 +98,11 @@ class ObservedStream:
             self.ages.came(max(0.0, age_s))
 
     def numbered(self, group: str, number: int, t: float) -> None:
-        """Take group and number of a message of the ordered subscription."""
+        """Record group and number of a message of the ordered subscription."""
         self._order.observe(Delivered(t, "", group, "", "", number, ""))
 
     def unordered(self, group: str, number: int, t: float) -> None:
-        """Take group and number of a message of the subscription without ordering."""
+        """Record group and number of a message of the subscription without ordering."""
         self._unordered.observe(Delivered(t, "", group, "", "", number, ""))
 
     def order(self) -> OrderReport:
@@ -131,7 +131,7 @@ class KeysKept(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """What of a stream is observed, and how; times in seconds. docs/configuration.md says of each what it means (`observe`)."""
+    """Settings of an observed stream; times in seconds. docs/configuration.md documents each (`observe`)."""
 
     group: FieldPath
     sequence: FieldPath | None
@@ -287,7 +287,7 @@ class UnorderedTap:
 
 
 def stream_of(settings: StreamPlan) -> ObservedStream:
-    """Return the empty measurements of one run."""
+    """Return empty measurements for one run."""
     return ObservedStream(settings.wait_timeout_s, settings.idle_timeout_s, settings.initial)
 
 
@@ -340,7 +340,7 @@ def observing(settings: StreamPlan, stream: ObservedStream, stop: asyncio.Event 
 
 
 def observed_key(key: str, settings: StreamPlan) -> str:
-    """What an ordering key is called in what is recorded; empty if it is not observed."""
+    """Return the recorded name of an ordering key; empty if it is not observed."""
     return _as_kept(key, settings.keys_kept) if _is_sampled(key, settings.share) else ""
 
 

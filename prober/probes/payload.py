@@ -1,4 +1,4 @@
-"""What one probe message carries: who wrote it, its place, and a checksum over all of that.
+"""Content of a probe message: its identity, and a checksum of all of it.
 
 Attributes name the epoch, the sequence number and the generation; the ordering key is the message's own. The checksum (CRC-32) covers
 epoch, ordering key, sequence number, generation and the data, so it reveals a message that was changed, truncated or moved to another key.

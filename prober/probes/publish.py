@@ -144,7 +144,7 @@ PROBE = Experiment(
     least={"messages": 2},
     traffic=traffic,
     opportunities=opportunities,
-    # It has publishes fail on purpose, and waits too short a time for their answers.
+    # It makes publishes fail on purpose, and its timeouts for answers are too short.
     disturbs=frozenset({Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY}),
     simulated={"keys": range(3, 7)},
     requires={

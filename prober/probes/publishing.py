@@ -25,11 +25,11 @@ SIZES: Final = (64,)
 
 
 class Publishing:
-    """What a run publishes; see the head of this file. Belongs to the event loop. Raises no BrokerError: a failure is an outcome.
+    """Publishers of a run; see the module. Belongs to the event loop. Raises no BrokerError: a failure is an outcome.
 
-    In all calls `by` is the number of the publisher, the first being 0, and `sizes` are those of the data in bytes, used in turn.
+    In all calls `by` is the number of the publisher, from 0, and `sizes` are sizes of the data in bytes, used in turn.
 
-    answered_in_s   how long the last confirmation took.
+    answered_in_s   duration of the latest confirmed request, in seconds.
     unknown         attempts so far whose outcome is unknown.
     """
 

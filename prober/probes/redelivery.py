@@ -236,7 +236,7 @@ def _places(length: int) -> list[int]:
 
 
 def _steps(number: int, length: int) -> tuple[list[PlannedRedelivery], PlannedRedelivery]:
-    """What is done on the key of that number: on its first burst, and on its second."""
+    """Return the redeliveries on the key of a number: in its first burst, and in its second."""
     places = _places(length)
     by_nack = [
         PlannedRedelivery(Cause.NACKED if (number + turn) % EXPIRES_EVERY else Cause.EXPIRED, seq)
@@ -274,7 +274,7 @@ def opportunities(workload: Workload) -> dict[str, int]:
 
 
 BACKOFF: Final = "backoff"
-"""What the subscription with the policy is called."""
+"""Name of the subscription with the retry policy."""
 MINIMUM_S: Final = 1.0
 MAXIMUM_S: Final = 4.0
 """Bounds of the retry policy, in seconds."""

@@ -21,7 +21,7 @@ from prober.probes.experiment import Company, Experiment, SubscriptionPlan, Work
 from prober.slo.figures import Figure
 
 PEER = "peer"
-"""What the subscription is called that is read there."""
+"""Name of the subscription that is read at the peer."""
 BOTH: Final = "region-both"
 SETTLE_S: Final = 5.0
 """Longest wait for outstanding messages of the key published in both regions, in seconds."""
@@ -40,7 +40,7 @@ class _InBoth:
         self._complete = asyncio.Event()
 
     def received(self, delivery: Delivery) -> None:
-        """Take a delivery of the key on either subscription."""
+        """Record a delivery of the key on either subscription."""
         context = delivery.context
         self._order.observe(Delivered(context.now(), delivery.subscription, BOTH, "", context.epoch, delivery.seq, ""))
         self._received.add((delivery.subscription, delivery.seq))

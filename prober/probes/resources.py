@@ -1,10 +1,10 @@
-"""What a run uses of its target, and how long it takes to administer that.
+"""Resources of a run at its target, and the timing of their administration.
 
-Administration calls are timed where they are made: by an experiment, and by the code that makes its topics and subscriptions.
+Administration calls are timed by their callers: an experiment, and the code that creates its topics and subscriptions.
 
-A call that succeeded took some time. One that *failed*, because the target did not answer or answered with an error of its own, is too
-late for every threshold: what was wanted of it did not happen. One that was refused (no permission, no such topic, a request that the
-target does not take) says nothing about how fast the target is, and is not reported.
+A successful call has a duration. A *failed* call (no answer, or an error of the target itself) is too late for every threshold: its effect
+did not happen. A refused call (no permission, no such topic, an invalid request) proves nothing about the speed of the target, and is not
+reported.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ OURS: Final = {"managed-by": "ordering-keys-prober"}
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a run uses, by full name, and how long one call may take.
+    """Resources of a run by full name, and the timeout of a publish.
 
-    topic, subscription  what it publishes to, and the first subscription of that.
-    region               the one that it publishes in, empty if that is not known.
-    peer_region          the one that it publishes in at the other endpoint of its target, if that has one.
-    others               its further subscriptions, by what their experiment calls them.
-    dead_letter_topic    where messages go after too many attempts; empty if no subscription has such a policy.
-    bounds               what may be relied on at the target, from its vantage.
-    foreign_topic        the topic belongs to others: nothing is published to it, and it is neither made nor deleted.
-    seek_settles_s       how long after a seek the target may still deliver as before it.
+    topic, subscription  topic it publishes to, and its first subscription.
+    region               region of publishing; empty if unknown.
+    peer_region          region of publishing at the other endpoint of its target, if there is one.
+    others               its further subscriptions, by the experiment's names.
+    dead_letter_topic    topic for messages after too many attempts; empty if no subscription has a dead-letter policy.
+    bounds               bounds of the target's behaviour, for its vantage.
+    foreign_topic        the topic belongs to another owner: it is neither published to, nor created, nor deleted.
+    seek_settles_s       time after a seek during which the target may still deliver as before, in seconds.
     """
 
     topic: str
@@ -76,7 +76,7 @@ class Administered(Protocol):
     """Callback for the duration of an administration call in seconds, and whether it failed."""
 
     def __call__(self, operation: AdminOperation, latency_s: float, *, failed: bool) -> None:
-        """Take the end of a call."""
+        """Receive the end of a call."""
 
 
 def nobody_times(operation: AdminOperation, latency_s: float, *, failed: bool) -> None:

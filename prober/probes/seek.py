@@ -35,7 +35,11 @@ _NANOSECONDS: Final = 1e9
 
 
 class Journal:
-    """What came, all of which is acknowledged. `awaited`: what has to, by key and number."""
+    """Received messages, all acknowledged.
+
+    awaited  messages that must still arrive, by key and sequence number.
+    past     messages that a seek skipped.
+    """
 
     def __init__(self, context: ProbeContext) -> None:
         self._context = context

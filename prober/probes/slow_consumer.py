@@ -18,7 +18,7 @@ from prober.probes.experiment import Processing, Workload
 TAIL: Final = 1.5
 """Exponent of the Pareto distribution of `HEAVY_TAILED`: its mean is three times its minimum."""
 LONGEST_S: Final = 15.0
-"""What processing a message of `HEAVY_TAILED` takes at most: longer than a lease of ten seconds."""
+"""Longest processing time of a message of `HEAVY_TAILED`, in seconds: longer than a lease of ten seconds."""
 PROCESSING_S: Final = 20.0
 """Longest time that a slow consumer continues after the last publish, in seconds; then it acknowledges all waiting messages."""
 EXTENDED_AFTER: Final = 0.5

@@ -1,8 +1,8 @@
-"""Pending messages of one subscription, by key, from the moment a message is to be sent.
+"""Pending messages of one subscription, by key, from their intended send time.
 
-The tracker answers what a scraper asks between events: the age of the oldest unacknowledged message, the number of pending messages, and
-the stalled keys. It sees the same events as the checker, and lives as long as its subscription is used, over many runs. It grows only
-with the pending messages: at most `PENDING_MAX`; publishes beyond that are counted and not followed.
+The tracker supplies the metrics between events: the age of the oldest unacknowledged message, the number of pending messages, and the
+stalled keys. It receives the same events as the checker, and exists as long as its subscription is used, over many runs. Its memory grows
+only with the pending messages, of which it tracks at most `PENDING_MAX`; publishes beyond that are counted and not tracked.
 
 A message is pending from its intended send time until
 
@@ -10,17 +10,16 @@ A message is pending from its intended send time until
 * it arrives at the dead-letter topic;
 * its publish definitely stored nothing.
 
-A publish without an answer may have been stored, so it ages too. A delivery proves that it was.
+A publish without an answer may have been stored, so its age counts, too. A delivery proves that it was stored.
 
-A message is *written off* where it is unknown whether the service still has to deliver it: counted, and no longer pending. That is so
+A message is *written off* if it is unknown whether the service still has to deliver it. It is counted, and no longer pending. The cases:
 
-* after a publish without an answer was given up, by the publisher or by the end of the run;
-* after the message retention;
-* after a seek or a filter change, or a gap in the record. A seek back makes messages pending again, since the time of the seek;
-* when its subscription was deleted;
-* at the end of its run, unless the service is late with it: the key stalled, a later message overtook it, or the target is unreachable.
-  From then on the subscription has no subscriber. If its last allowed attempt was delivered, the dead-letter policy may have dropped it;
-* when the key moved in a later run: the message is lost, and that run or an earlier one reported it. Until then a late message ages on.
+* a publish without an answer was abandoned, by the publisher or by the end of the run; * the message retention has ended; * a seek, a
+  filter change or a gap in the record happened. A seek back makes messages pending again, since the time of the seek; * the subscription
+  was deleted; * its run ended, unless the service is late with it: the key stalled, a later message overtook it, or the target is
+  unreachable. After the run the subscription has no subscriber. If its last allowed attempt was delivered, the dead-letter policy may have
+  dropped it; * the key moved in a later run: the message is lost, and that run or an earlier one reported it. Until then the age of a late
+  message grows.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ PENDING_MAX = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """The pending messages of a subscription at one time."""
+    """Pending messages of a subscription at one time."""
 
     oldest_unacked_age_s: float = 0.0
     undelivered: int = 0
     stalled_keys: int = 0
 
     def joined(self, other: Backlog) -> Backlog:
-        """That of two subscriptions together."""
+        """Return the backlog of two subscriptions together."""
         return Backlog(
             max(self.oldest_unacked_age_s, other.oldest_unacked_age_s),
             self.undelivered + other.undelivered,
@@ -69,7 +68,7 @@ class Backlog:
 
 @dataclass(slots=True)
 class PendingMessage:
-    """A stored message without an acknowledgement. `number`: its place in the order of sending.
+    """A stored message without an acknowledgement. `number`: its position in the order of sending.
 
     last_attempt   the dead-letter policy may forward it from now on.
     """
@@ -83,9 +82,11 @@ class PendingMessage:
 
 @dataclass(slots=True)
 class PendingPublish:
-    """The attempts to publish one sequence number. `open`: those without an answer yet, by generation, with their numbers.
+    """Attempts to publish one sequence number.
 
-    stored   one attempt was stored for sure: its message is followed, and only open attempts remain of interest.
+    open     attempts without an answer, by generation, with their positions in the order of sending.
+    unknown  an attempt ended with an unknown outcome.
+    stored   an attempt was provably stored: its message is tracked, and only open attempts matter.
     """
 
     since_t: float
@@ -95,16 +96,16 @@ class PendingPublish:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing of it can become a message any more, as far as that matters."""
+        """Whether no relevant attempt can become a message any more."""
         return not self.open and (self.stored or not self.unknown)
 
 
 @dataclass(slots=True)
 class PendingKey:
-    """A key with pending messages, and with publishes by epoch and sequence number. Both mappings are in the order of sending.
+    """A key with pending messages by id, and publishes by epoch and sequence number, both in the order of sending.
 
-    moved_t   when a message was last delivered, acknowledged or dead-lettered, or the first one stored.
-    reached   the highest number of a message that was delivered, and its epoch.
+    moved_t   time of the latest delivery, acknowledgement or dead-lettering, or of the first stored message.
+    reached   largest position of a delivered message in the order of sending, and its epoch.
     """
 
     moved_t: float
@@ -114,19 +115,19 @@ class PendingKey:
 
     @property
     def oldest_t(self) -> float:
-        """The intended send time of its oldest message or publish."""
+        """Intended send time of its oldest message or publish."""
         stored = (message.since_t for message in self.messages.values())
         published = (publish.since_t for publish in self.publishes.values() if not publish.stored)
         return min(next(stored, inf), next(published, inf))
 
 
 def joined(backlogs: Iterable[Backlog]) -> Backlog:
-    """That of several subscriptions together; nothing if there is none."""
+    """Return the backlog of several subscriptions together; empty without subscriptions."""
     return reduce(Backlog.joined, backlogs, Backlog())
 
 
 class BacklogTracker:
-    """The pending messages of one subscription. Belongs to the event loop; times are the recorder's, in seconds.
+    """Pending messages of one subscription. Belongs to the event loop; times are the recorder's, in seconds.
 
     written_off   messages written off so far.
     """
@@ -140,9 +141,11 @@ class BacklogTracker:
         retains_acked: bool = False,
         excludes: Callable[[int], bool] = lambda _seq: False,
     ) -> None:
-        """`stalled_after_s`: a key with a pending message on which nothing moves for longer counts as stalled. `retention_s`: the message
-        retention. `attempts_max`: that of the dead-letter policy, 0 without one. `retains_acked`: a seek brings acknowledged messages back.
-        `excludes`: whether the filter excludes a sequence number.
+        """Create an empty tracker.
+
+        `stalled_after_s`: a key with a pending message that does not move for longer counts as stalled. `retention_s`: the message
+        retention. `attempts_max`: limit of the dead-letter policy, 0 without a policy. `retains_acked`: a seek restores acknowledged
+        messages. `excludes`: whether the filter excludes a sequence number.
         """
         self.written_off = 0
         self._stalled_after_s, self._retention_s = stalled_after_s, retention_s
@@ -165,20 +168,20 @@ class BacklogTracker:
         }
 
     def listen(self, event: Event) -> None:
-        """Takes in one event."""
+        """Process an event of the subscription."""
         handler = self._handlers.get(type(event))
         if handler is not None:
             handler(event)
 
     def backlog(self, now: float) -> Backlog:
-        """The backlog at `now`; `undelivered` are stored messages. Costs time in the number of keys with pending messages."""
+        """Return the backlog at `now`; `undelivered` are stored messages. Takes time proportional to the keys with pending messages."""
         self._expire(now - self._retention_s)
         oldest_t = min((key.oldest_t for key in self._keys.values()), default=inf)
         stalled = sum(1 for key in self._keys.values() if key.messages and self._is_stalled(key, now))
         return Backlog(max(0.0, now - oldest_t), self._pending, stalled)
 
     def missing(self, epoch: str) -> Mapping[str, int]:
-        """Stored messages of an epoch that were not delivered, by key."""
+        """Return the number of undelivered stored messages of an epoch, by key."""
         counts = {
             name: sum(1 for message in key.messages.values() if message.epoch == epoch and not message.delivered)
             for name, key in self._keys.items()
@@ -186,14 +189,15 @@ class BacklogTracker:
         return {name: count for name, count in counts.items() if count}
 
     def take_dropped(self) -> int:
-        """How many publishes were not followed since the last call."""
+        """Return the number of publishes not tracked since the last call."""
         dropped, self._dropped = self._dropped, 0
         return dropped
 
     def end_run(self, epoch: str, now: float, *, unreachable: bool = False, paused: bool = False) -> int:
-        """Ends the run of that epoch: only messages that the service is late with stay pending. Returns how many were written off.
+        """End the run of an epoch: only messages that the service is late with stay pending.
 
-        `unreachable`: the target did not answer at the end. `paused`: the prober's process paused, so that no key counts as stalled.
+        Return the number of messages written off. `unreachable`: the target did not answer at the end. `paused`: the prober's process
+        paused, so that no key counts as stalled.
         """
         before = self.written_off
         for name, key in list(self._keys.items()):
@@ -206,7 +210,7 @@ class BacklogTracker:
         return self.written_off - before
 
     def clear(self) -> None:
-        """Writes everything off: the subscription was deleted."""
+        """Write off all messages: the subscription was deleted."""
         for key in self._keys.values():
             self._write_off_publishes(key)
             self._write_off(key, list(key.messages))
@@ -242,7 +246,7 @@ class BacklogTracker:
         self._answered(event, unknown=True)
 
     def _answered(self, event: Published | PublishFailed | PublishUnknown, *, stored: str = "", unknown: bool = False) -> None:
-        """The answer to an attempt. One that is not open was not followed, or its message was delivered before."""
+        """Process the answer to an attempt. An attempt that is not open was not tracked, or its message was delivered before."""
         key = self._keys.get(event.key)
         publish = key.publishes.get((event.epoch, event.seq)) if key is not None else None
         if key is None or publish is None or (number := publish.open.pop(event.generation, None)) is None:
@@ -283,7 +287,7 @@ class BacklogTracker:
             key.reached = max(key.reached, (message.number, message.epoch))
 
     def _proven(self, event: Delivered, key: PendingKey) -> PendingMessage | None:
-        """The message of a publish without an answer, if this delivery proves that it was stored."""
+        """Return the message of a publish without an answer, if this delivery proves that it was stored."""
         publish = key.publishes.get((event.epoch, event.seq))
         if publish is None or not (event.generation in publish.open or (publish.unknown and not publish.stored)):
             return None
@@ -306,7 +310,7 @@ class BacklogTracker:
     # --- pending again, or unknown --------------------------------------------------------------------------------------------
 
     def _sought(self, event: Sought) -> None:
-        """Write everything off, then bring back what was sent since the time of a seek back."""
+        """Write off all messages, then restore those sent since the time of a seek back."""
         self._unsettled(event)
         if event.since_t is None:
             return
@@ -329,7 +333,7 @@ class BacklogTracker:
             self._retained.setdefault((key, message_id), message)
 
     def _expire(self, published_before_t: float) -> None:
-        """Write off what the message retention has ended for."""
+        """Write off the messages whose retention has ended."""
         for name, key in list(self._keys.items()):
             if key.oldest_t < published_before_t:
                 self._write_off(key, [each for each, message in key.messages.items() if message.since_t < published_before_t])
@@ -363,7 +367,10 @@ class BacklogTracker:
 
 
 def _is_over(message: PendingMessage, key: PendingKey, epoch: str, *, late: bool) -> bool:
-    """Whether a message is no longer pending after the run of an epoch. `late`: the service is late with the whole key."""
+    """Return whether a message is no longer pending after the run of an epoch.
+
+    `late`: the service is late with the whole key.
+    """
     number, reached_epoch = key.reached
     is_overtaken = not message.delivered and message.number < number
     if message.epoch != epoch:

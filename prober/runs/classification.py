@@ -1,7 +1,7 @@
-"""What came before: each delivery of a run is classified once, as it is recorded, and every latency is taken once.
+"""Classification of deliveries and latencies, once for each event, as it is recorded.
 
-Latencies count from the intended send time, so that neither a slow service nor a slow prober can hide by sending later; those of
-redeliveries from the refusal, or the end of the lease, that caused them.
+Latencies count from the intended send time, so that a slow service or prober cannot hide by sending later. Latencies of redeliveries count
+from the nack, or the end of the lease, that caused them.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from prober.probes.context import DeliveryKind
 from prober.slo.indicators import UNPUBLISHED, Indicator
 
 RECEIVED_KEPT_MAX: Final = 1_000_000
-"""Message ids remembered per run, to tell a redelivery from a publisher's duplicate; beyond that the oldest are forgotten."""
+"""Message ids remembered in a run, to distinguish redeliveries from publisher duplicates; the oldest are forgotten first."""
 
 
 class Latency(NamedTuple):
-    """How long something took, in seconds, and what it counts for; for how long of that the event loop lagged (`runs.recorder`)."""
+    """A latency in seconds, its indicator, and how long the event loop lagged meanwhile (`runs.recorder`)."""
 
     indicator: Indicator
     seconds: float
@@ -41,9 +41,9 @@ class Latency(NamedTuple):
 class Observation(NamedTuple):
     """One event of a run, with its classification.
 
-    kind       of a delivery; None for any other event, and for a delivery of which it is not known any more whether it came before.
-    latency    of a confirmation or a delivery; None where it shows none.
-    findings   what the checker found with it.
+    kind       kind of a delivery; None for any other event, and for a delivery whose earlier deliveries are forgotten.
+    latency    latency of a confirmation or a delivery; None if it shows none.
+    findings   findings of the checker at this event.
     """
 
     event: Event
@@ -53,19 +53,20 @@ class Observation(NamedTuple):
 
 
 class Classifier:
-    """Classifies the events of one run, in order. What it remembers is bounded: its keys, what is outstanding, and ids of messages.
+    """Classifies the events of one run, in order. Its memory is bounded: keys, outstanding messages, and message ids.
 
-    Latencies of deliveries are those on the first subscription of the run; on any other subscription only repeated deliveries are reported.
+    Latencies of deliveries are measured on the first subscription of the run; on other subscriptions only redeliveries are classified.
 
-    unclassified deliveries of which it is not known any more whether they came before.
-    attempts    publishes that were tried; a message counts each time.
-    answered_t  when a publish was confirmed last, or a message received; before the first, minus infinity.
+    unclassified deliveries whose earlier deliveries are forgotten.
+    attempts    publish attempts; each attempt of a message counts.
+    answered_t  time of the latest confirmed publish or received message; minus infinity before the first.
     """
 
     def __init__(self, epoch: str, subscription: str = "") -> None:
-        """`epoch`: that of the run's own messages; empty if every message is its own.
+        """Create the classifier of a run.
 
-        `subscription`: the first one of the run; empty if there is but one.
+        `epoch`: epoch of the run's own messages; empty if every message is its own. `subscription`: first subscription of the run; empty if
+        there is only one.
         """
         self.unclassified = 0
         self.attempts = 0
@@ -90,18 +91,18 @@ class Classifier:
         }
 
     def classify(self, event: Event) -> tuple[DeliveryKind | None, Latency | None]:
-        """What kind of delivery an event is, and the latency that it shows."""
+        """Return the kind of a delivery, and the latency that the event shows."""
         handler = self._handlers.get(type(event))
         return handler(event) if handler is not None else (None, None)
 
     def overdue(self, keys: Container[str]) -> int:
-        """Confirmed messages that did not come, on keys of which the checker says that what is missing there passed its deadline."""
+        """Return the number of undelivered confirmed messages on `keys`, whose deadline has passed according to the checker."""
         return sum(1 for key, _ in self._undelivered.keys() - self._unconfirmed.keys() if key in keys)
 
     def undecided(self, overdue_keys: Container[str] = frozenset()) -> dict[Indicator, int]:
-        """The undecided: attempts without an answer, messages without a delivery.
+        """Return the number of undecided events: attempts without an answer, messages without a delivery.
 
-        Without those on `overdue_keys`, which are too late whatever their end.
+        Messages on `overdue_keys` are not undecided: they are too late whatever their end.
         """
         return {
             Indicator.PUBLISH_AVAILABILITY: self._unanswered.total(),
@@ -151,12 +152,15 @@ class Classifier:
         if event.message_id not in self._received:
             return self._received_first(event)
         due_t = self._due.pop(event.message_id, event.t + 1.0)
-        # What comes before it was due has another cause, such as a stream that broke.
+        # A redelivery before it was due has another cause, such as a broken stream.
         latency = Latency(Indicator.REDELIVERY_LATENCY, event.t - due_t) if due_t <= event.t else None
         return DeliveryKind.REDELIVERY, latency
 
     def _received_elsewhere(self, event: Delivered) -> DeliveryKind:
-        """What is forgotten counts as new. Whether a new id is a duplicate of the publisher's, the first subscription says."""
+        """Classify a delivery on another subscription than the first; a forgotten message counts as new.
+
+        Publisher duplicates are recognized on the first subscription only.
+        """
         message = event.subscription, event.message_id
         kind = DeliveryKind.REDELIVERY if message in self._elsewhere else DeliveryKind.FIRST
         self._elsewhere[message] = None
@@ -165,7 +169,10 @@ class Classifier:
         return kind
 
     def _received_first(self, event: Delivered) -> tuple[DeliveryKind | None, Latency | None]:
-        """A message id that is new, or was forgotten. The first one of a sequence number is its message, any other a duplicate."""
+        """Classify a message id that is new, or was forgotten.
+
+        The first id of a sequence number is its message, any other a duplicate.
+        """
         intended_t = self._undelivered.pop((event.key, event.seq), None)
         never_published = not 0 < event.seq <= self._published_up_to.get(event.key, 0)
         forgot = self._forgot

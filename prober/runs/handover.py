@@ -1,7 +1,7 @@
-"""How the runs of a long-lived probe hand over to each other: a checkpoint says what waits, and where.
+"""Handover between the runs of a long-lived probe: a checkpoint contains the waiting messages and their subscription.
 
-A checkpoint is written at the end of a run and taken once, before the next one receives anything. So what a run may have received never
-waits for another one: a process that ends in between leaves a checkpoint without publishes, of which only the names count.
+A checkpoint is written at the end of a run and taken once, before the next run receives a message. So messages that a run may have received
+never wait for another: a process that ends in between leaves a checkpoint without publishes, of which only the names count.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a run left.
+    """State that a run left for the next.
 
-    topic, subscription  full names of what it used.
-    epoch                that of the messages that wait there; empty if they were taken.
-    left_at              when they were published, in seconds since 1970.
-    publishes            their publishes, in order; their times mean nothing to others.
+    topic, subscription  full names of its resources.
+    epoch                epoch of the waiting messages; empty if they were taken.
+    left_at              time of their publishing, in seconds since 1970.
+    publishes            their publishes, in order; their times are meaningless to other processes.
     """
 
     topic: str
@@ -40,16 +40,16 @@ class Checkpoint:
 
 
 class Checkpoints(Protocol):
-    """One checkpoint for each name. Every method raises CheckpointUnavailable."""
+    """Checkpoints by name. Every method raises CheckpointUnavailable."""
 
     async def read(self, name: str) -> Checkpoint | None:
-        """The last one, None if there is none."""
+        """Return the latest checkpoint, or None."""
 
     async def take(self, name: str, epoch: str) -> bool:
-        """Nothing waits any more; False, and nothing changes, if it is not this epoch that waits."""
+        """Mark the waiting messages as taken. Return False, without a change, if another epoch waits."""
 
     async def save(self, name: str, checkpoint: Checkpoint) -> None:
-        """Writes one in place of the last one."""
+        """Write a checkpoint in place of the latest."""
 
 
 class CheckpointsInMemory:
@@ -59,25 +59,25 @@ class CheckpointsInMemory:
         self._kept: dict[str, Checkpoint] = {}
 
     async def read(self, name: str) -> Checkpoint | None:
-        """See `Checkpoints`."""
+        """Write a checkpoint; see `Checkpoints`."""
         return self._kept.get(name)
 
     async def take(self, name: str, epoch: str) -> bool:
-        """See `Checkpoints`."""
+        """Write a checkpoint; see `Checkpoints`."""
         if name not in self._kept or self._kept[name].epoch != epoch:
             return False
         self._kept[name] = replace(self._kept[name], epoch="", publishes=())
         return True
 
     async def save(self, name: str, checkpoint: Checkpoint) -> None:
-        """See `Checkpoints`."""
+        """Write a checkpoint; see `Checkpoints`."""
         self._kept[name] = checkpoint
 
 
 class RunHandover:
     """The handover of one run (`prober.probes.handover`).
 
-    `problem`: why the waiting messages are unknown.
+    `problem`: error that keeps the waiting messages unknown, or None.
     """
 
     lasts = True
@@ -91,22 +91,22 @@ class RunHandover:
 
     @property
     def epoch(self) -> str:
-        """See the port."""
+        """Leave publishes for the next run; see the port."""
         return "" if self._found is None else self._found.epoch
 
     @property
     def waited_s(self) -> float:
-        """See the port."""
+        """Leave publishes for the next run; see the port."""
         return nan if self._found is None or not self._found.epoch else max(0.0, wall_s() - self._found.left_at)
 
     @property
     def age_s(self) -> float:
-        """See the port."""
+        """Leave publishes for the next run; see the port."""
         made = made_at(self._names[1])
         return nan if made is None else max(0.0, wall_s() - made)
 
     async def take(self) -> Sequence[PublishEvent]:
-        """See the port."""
+        """Leave publishes for the next run; see the port."""
         if self._problem is not None:
             raise self._problem
         if self._found is None or not self._found.epoch:
@@ -119,20 +119,23 @@ class RunHandover:
         return self._found.publishes
 
     async def leave(self, epoch: str, publishes: Sequence[PublishEvent]) -> None:
-        """See the port."""
+        """Leave publishes for the next run; see the port."""
         checkpoint = Checkpoint(*self._names, epoch, wall_s(), tuple(publishes))
         await self._checkpoints.save(self._name, checkpoint)
 
 
 class Handovers:
-    """Of the runs of one probe instance, one after the other. `name`: that of its checkpoint."""
+    """Handovers of the successive runs of one probe instance. `name`: name of the checkpoint."""
 
     def __init__(self, name: str, checkpoints: Checkpoints, provisioner: Provisioner) -> None:
         self._name, self._checkpoints, self._provisioner = name, checkpoints, provisioner
         self._dropped = ""
 
     async def next(self, admin: Admin) -> RunHandover:
-        """For the next run, whose topic and subscription are then those of the provisioner. Raises nothing but mistakes of ours."""
+        """Return the handover for the next run; the provisioner then has its topic and subscription.
+
+        Raises internal errors only.
+        """
         found, problem = None, None
         try:
             found = await self._checkpoints.read(self._name)

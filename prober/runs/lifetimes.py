@@ -1,10 +1,11 @@
-"""How long topics and subscriptions of ours live, and what their names say: which prober made them, when, and whether they stay.
+"""Lifetimes of the prober's topics and subscriptions, and the selection of resources to delete.
 
-Callers are the sweep of a prober, and the clean-up of a project.
+Their names state the prober, the creation time and whether they last. The sweep of a prober and the clean-up of a project delete unused
+resources.
 
-Ours is what carries our label and has a name as probers give it. The name says which prober made it and when. Whether a prober still uses
-it is known only where a status store says which probers live. Silence proves nothing: a prober whose store is down goes on probing. So
-what is younger than a day counts as used unless a store was asked, and what a living prober made counts as used at any age.
+A prober's resource has the prober's label and a name in this format. Only a status store knows which probers are live. Its silence proves
+nothing: a prober whose store is down continues probing. So resources younger than a day count as used unless a store was queried, and
+resources of a live prober count as used at any age.
 """
 
 from __future__ import annotations
@@ -25,17 +26,16 @@ from prober.slo.objectives import DAY_S
 RENEWED_AFTER_S: Final = 6 * 3600.0
 RENEWED_AT_LATEST_S: Final = 18 * 3600.0
 ABANDONED_AFTER_S: Final = 24 * 3600.0
-"""A resource of this age is unused: it was renewed long before."""
+"""Age at which a resource is unused, in seconds: it was renewed long before."""
 LASTING: Final = "lasting"
-"""What the names of topics and subscriptions end with, before the part that changes, that stay for days."""
+"""Ending of the names of topics and subscriptions that stay for days, before the variable part."""
 
 
 class Lifetime(NamedTuple):
-    """Ages at which topics and subscriptions are renewed or count as unused.
+    """Ages at which topics and subscriptions are renewed or count as unused, in seconds since their creation.
 
-    They are renewed earlier if nothing is pending there, and later in any case.
-
-    Times in seconds since they were made. `stays`: they are not deleted when the process ends, nor made again while it goes on.
+    They are renewed after `renewed_after_s` if no message is pending, after `renewed_at_latest_s` in any case. `stays`: they are not
+    deleted when the process ends, and not recreated while it runs.
     """
 
     renewed_after_s: float
@@ -46,7 +46,7 @@ class Lifetime(NamedTuple):
 
 USUAL: Final = Lifetime(RENEWED_AFTER_S, RENEWED_AT_LATEST_S, ABANDONED_AFTER_S)
 LONG: Final = Lifetime(7 * DAY_S, 8 * DAY_S, 10 * DAY_S, stays=True)
-"""A subscription keeps messages for seven days, so nothing waits for longer."""
+"""Lifetime of lasting resources. A subscription keeps messages for seven days, so no message waits for longer."""
 
 _NAME: Final = re.compile(rf"projects/[^/]+/(?:topics|subscriptions)/okp-.*{CHANGING}")
 _LASTING_NAME: Final = re.compile(rf"{_NAME.pattern.removesuffix(CHANGING)}-{LASTING}{CHANGING}")
@@ -54,24 +54,27 @@ _SHORT_NAME: Final = re.compile(rf"(okp-.*){CHANGING}")
 
 
 def names_in_metrics(name: str, subscriptions: Iterable[SubscriptionPlan]) -> tuple[str, ...]:
-    """What verified subscriptions are called in metrics: their names without the part that changes. `name`: what follows `okp-` in all."""
+    """Return the names of verified subscriptions in metrics, without their variable part.
+
+    `name`: common part of all names after `okp-`.
+    """
     return tuple("-".join(filter(None, ("okp", name, plan.name))) for plan in subscriptions if plan.is_verified)
 
 
 def steady_name(name: str) -> str | None:
-    """A short name of a topic or subscription of ours without the part that changes, as metrics have it; None for any other name."""
+    """Return the short name of a prober's topic or subscription without its variable part, as in metrics; None for any other name."""
     found = _SHORT_NAME.fullmatch(name)
     return None if found is None else found[1]
 
 
 def made_at(name: str) -> float | None:
-    """When a topic or subscription of ours was made, by its full name, in seconds since 1970; None for a name that is not ours."""
+    """Return the creation time of a prober's topic or subscription by its full name, in seconds since 1970; None for any other name."""
     found = _NAME.fullmatch(name)
     return None if found is None else float(int(found[1], 16))
 
 
 def is_abandoned(name: str, now: float) -> bool:
-    """Whether a resource of ours is so old that no prober can be using it any more."""
+    """Return whether a prober's resource is so old that no prober can be using it any more."""
     made = made_at(name)
     lifetime = LONG if _LASTING_NAME.fullmatch(name) else USUAL
     return made is not None and now - made > lifetime.abandoned_after_s
@@ -81,22 +84,25 @@ def is_abandoned(name: str, now: float) -> bool:
 
 
 def subscriptions_first(name: str) -> bool:
-    """The order of deletion: subscriptions first.
+    """Return the sort key of the order of deletion: subscriptions before topics.
 
-    A topic without subscriptions is of no use, but a subscription without its topic still looks like a probe's.
+    A topic without subscriptions is useless, but a subscription without its topic is still recognizable as a probe's.
     """
     return "/topics/" in name
 
 
 class Swept(NamedTuple):
-    """How much was deleted, and how much is still there because it could not be."""
+    """Numbers of deleted resources, and of resources whose deletion failed."""
 
     deleted: int
     left: int
 
 
 async def sweep(admin: Admin, project: str, now: float) -> Swept:
-    """Deletes what probers that are long gone have left in a project, `projects/p`. Raises BrokerError if it cannot be listed."""
+    """Delete resources of probers that are long gone from a project, `projects/p`.
+
+    Raises BrokerError if the project cannot be listed.
+    """
     names = [name for name in await admin.owned(project, OURS) if is_abandoned(name, now)]
     names.sort(key=subscriptions_first)
     deleted = left = 0
@@ -109,7 +115,7 @@ async def sweep(admin: Admin, project: str, now: float) -> Swept:
 
 
 class Kept(StrEnum):
-    """Why something that carries our label is left."""
+    """Reason to keep a labelled resource."""
 
     NOT_NAMED = "not named as probers name theirs"
     YOUNG = "too young: see --older-than"
@@ -119,11 +125,11 @@ class Kept(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CleanupBounds:
-    """How far a clean-up goes.
+    """Limits of a clean-up.
 
-    older_than_s  what is younger stays.
-    living        the probers that live, by name; None: unknown.
-    in_use        delete what probers use, or may use, too.
+    older_than_s  smallest age of deleted resources, in seconds.
+    living        names of the live probers; None: unknown.
+    in_use        delete resources that probers use, or may use, too.
     """
 
     older_than_s: float
@@ -132,7 +138,7 @@ class CleanupBounds:
 
 
 def reason_to_keep(name: str, now: float, bounds: CleanupBounds) -> Kept | None:
-    """Why a topic or subscription with our label stays, by its full name; None if it goes. `now` is in seconds since 1970."""
+    """Return the reason to keep a labelled topic or subscription, by its full name; None to delete it. `now`: seconds since 1970."""
     began = made_at(name)
     if began is None:
         return Kept.NOT_NAMED
@@ -146,11 +152,14 @@ def reason_to_keep(name: str, now: float, bounds: CleanupBounds) -> Kept | None:
 
 
 def in_order_of_deletion(names: Iterable[str]) -> list[str]:
-    """Subscriptions before topics, each by name."""
+    """Return subscriptions before topics, each by name."""
     return sorted(names, key=lambda name: (subscriptions_first(name), name))
 
 
 def _made_by(name: str, probers: Iterable[str]) -> bool:
-    """Whether one of these may have made it. A prober `a` may also seem to have made what `a-b` made: rather too much is kept."""
+    """Return whether one of the probers may have created a resource.
+
+    A prober `a` seems to have created the resources of `a-b`, too: too many rather than too few are kept.
+    """
     short = name.rpartition("/")[2]
     return any(short.startswith(f"okp-{prober}-") for prober in probers)

@@ -1,8 +1,6 @@
-"""A probe instance: one probe on one target, seen from one vantage.
+"""A probe instance (one probe on one target from one vantage), and the target as a run uses it.
 
-The module also has the target as a run sees it.
-
-The subscriptions of a probe are called like the first one, each with a name of its own before the part that changes.
+The subscriptions of a probe are named like the first one, with a name of their own before the variable part.
 """
 
 from __future__ import annotations
@@ -21,9 +19,9 @@ _FULL_NAME: Final = re.compile(rf"(?P<steady>projects/[^/]+/subscriptions/okp-.*
 
 
 def subscriptions_of(probe: str, first: str) -> tuple[str, ...]:
-    """Full names of all that runs of a probe receive from, the first one first; none if that is empty.
+    """Return the full names of the subscriptions of a probe's runs, starting with `first`; none if that is empty.
 
-    A name that is not ours stands alone, and so does that of a probe that is no more.
+    Only `first` is returned if the name is not a prober's, or the probe no longer exists.
     """
     if not first:
         return ()
@@ -35,7 +33,7 @@ def subscriptions_of(probe: str, first: str) -> tuple[str, ...]:
 
 
 class InstanceKey(NamedTuple):
-    """The identity of a probe instance. `part`: which part of the probe's keys, such as `2/4`; empty if they are not divided."""
+    """Identity of a probe instance. `part`: its part of the probe's keys, such as `2/4`; empty if they are not divided."""
 
     target: str
     probe: str
@@ -45,13 +43,13 @@ class InstanceKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProbeInstance:
-    """One probe on one target from one vantage, as it is configured.
+    """A probe on a target from a vantage, as configured.
 
-    endpoint       where the target is, as text.
-    guarantee        the guarantee under test, in one sentence.
-    topic, subscription   full names of what its runs use; the first one of several subscriptions.
-    schedule       when it runs, as text; `interval_s` is the longest time between the starts of two runs.
-    part           which part of the probe's keys it has, such as `2/4`; empty if they are not divided.
+    endpoint       endpoint of the target, as text.
+    guarantee      guarantee under test, in one sentence.
+    topic, subscription   full names of the resources of its runs; the first of several subscriptions.
+    schedule       schedule as text; `interval_s` is the longest time between the starts of two runs.
+    part           its part of the probe's keys, such as `2/4`; empty if they are not divided.
     """
 
     target: str
@@ -70,25 +68,25 @@ class ProbeInstance:
 
     @property
     def key(self) -> InstanceKey:
-        """Its identity among probe instances."""
+        """Identity among probe instances."""
         return InstanceKey(self.target, self.probe, self.vantage, self.part)
 
     @property
     def subscriptions(self) -> tuple[str, ...]:
-        """Full names of all that its runs receive from, the first one first."""
+        """Full names of the subscriptions of its runs, the first one first."""
         return subscriptions_of(self.probe, self.subscription)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A project of a service, reached through one vantage. `rules` are the bounds for that vantage.
+    """A project of a service, used from one vantage. `rules` are the bounds for that vantage.
 
-    act_timeout_s   how long the experiment itself may take.
-    drain_s         how long a run waits at most for pending messages.
-    quiet_s         how long it waits for them since the last delivery: by then every deadline has passed.
-    part            which part of the keys is probed, such as `2/4`; empty if they are not divided.
-    seek_settles_s  how long after a seek it may still deliver as before it.
-    publish_region  the region that is published in, empty if unknown; `peer_region` at its other endpoint.
+    act_timeout_s   longest duration of the experiment itself.
+    drain_s         longest wait of a run for pending messages.
+    quiet_s         longest wait for them since the last delivery: by then every deadline has passed.
+    part            part of the keys that is probed, such as `2/4`; empty if they are not divided.
+    seek_settles_s  time after a seek during which the target may still deliver as before.
+    publish_region  region that receives publishes, empty if unknown; `peer_region` at its other endpoint.
     """
 
     name: str

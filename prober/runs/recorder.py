@@ -1,27 +1,26 @@
 """The recorder of a run: one order of all its events.
 
-Each action and each observation becomes an event before any consequence of it happens.
+Each action and each observation becomes an event before any of its consequences happens.
 
-A `Recording` belongs to one run. Every event is stamped with the monotonic clock, numbered by its place, given to the checker and to the
-other listeners, and kept for the evidence. Recording is synchronous and happens on the event loop, so there is one order.
+A `Recording` belongs to one run. Every event is stamped with the monotonic clock, numbered, passed to the checker and to the other
+listeners, and kept as evidence. Recording is synchronous and happens on the event loop, so there is a single order.
 
-The rule that everything rests on: *a delivery is recorded before its acknowledgement can be sent, and an acknowledgement before it is
-sent.* Otherwise an acknowledged but unrecorded message would look skipped.
+The fundamental rule: *a delivery is recorded before its acknowledgement can be sent, and an acknowledgement before it is sent.* Otherwise
+an acknowledged but unrecorded message would look skipped.
 
-A recorder that stands still would take its own silence for the service's, and so would one behind a network that does. So a run ticks
-(`tick`) and checks the liveness of the target (`note_answer`). If the process stood still for longer than `PAUSE_MAX_S`, if
-no answer came for longer than `ANSWER_MAX_S` (where messages are pushed, a refused connection is none), or if the checker failed, what
-follows is recorded but not verified any more: `verifier.stopped_because` says why.
-Nothing here raises: what calls it are callbacks of streams, which have to go on.
+A paused recorder would take its own silence for the service's, and so would a recorder behind a stalled network. So a run ticks (`tick`)
+and checks the liveness of the target (`note_answer`). Verification stops if the process paused for longer than `PAUSE_MAX_S`, if the target
+did not answer for longer than `ANSWER_MAX_S` (where messages are pushed, a refused connection is no answer), or if the checker failed.
+Later events are recorded but not verified; `verifier.stopped_because` is the reason. No method raises: the callers are callbacks of
+streams, which must continue.
 
-When the event loop lagged, what was measured then says how slow the prober was, not how slow the service was. Whatever waits for the event
-loop, such as a message that has come, waits longer while the loop is busy or gets no processor. A run ticks; a tick that comes too late
-shows that. The loop *lags* from the last tick in time before such a one until the next tick in time, since after a pause there is work to
-catch up on. How long that was within a measurement is what the lag may have added to it: in the rest of that time whatever came was taken
-at once.
+While the event loop lags, a measurement contains the slowness of the prober, not only that of the service: a received message waits longer
+while the loop is busy or has no processor. A late tick reveals a lag. The loop *lags* from the last punctual tick before the late one until
+the next punctual tick, since after a pause it has work to catch up on. The lag within a measurement bounds its contribution to the
+measurement: during the rest of the time, events were handled at once.
 
-Nothing is taken back: the classification of a measurement rests on the data at its end. A single pause that no tick shows is shorter than
-`TICK_S + LAG_MAX_S`, which is less than every threshold that holds by default.
+A classification is never revised: it uses the data at the end of the measurement. A single pause that no tick reveals is shorter than
+`TICK_S + LAG_MAX_S`, which is less than every default threshold.
 """
 
 from __future__ import annotations
@@ -46,18 +45,21 @@ from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
 DURATIONS_KEPT_MAX: Final = 100_000
-"""Durations remembered per run and indicator; those that come later are only counted in the metrics."""
+"""Largest number of durations kept per run and indicator; later ones are only counted in the metrics."""
 EVENTS_KEPT_MAX = 200_000
-"""Events kept per run for evidence; beyond that they are verified and counted, not kept."""
+"""Largest number of events kept per run as evidence; later ones are verified and counted, not kept."""
 
 PAUSE_MAX_S = 2.0
-"""Less than every bound that verdicts rely on; a busy machine stays below it."""
+"""Longest process pause before verification stops, in seconds: less than every bound of the verdicts; a busy machine stays below it."""
 
 LIVENESS_CHECK_S = 1.0
-"""How long after an answer the next liveness check of the target begins."""
+"""Pause between an answer and the next liveness check of the target, in seconds."""
 ANSWER_MAX_S = 2.0
-"""How long an answer may take. A message on the same connection was sent after the request before the last answer, so it was under
-way for at most `LIVENESS_CHECK_S + 2 * ANSWER_MAX_S`, which is the bound on the delivery delay that verdicts at the wire rely on."""
+"""Longest wait for an answer, in seconds.
+
+A message on the same connection was sent after the request before the last answer, so it was in transit for at most `LIVENESS_CHECK_S + 2 *
+ANSWER_MAX_S`. That is the bound on the delivery delay used by verdicts at the wire.
+"""
 
 GIVE_CPU: Final = "so later events were not verified; if this persists, give the prober more CPU"
 CHECK_NETWORK: Final = "so later events were not verified; if this persists, check the target, the network and the prober's CPU"
@@ -65,30 +67,32 @@ CHECK_NETWORK: Final = "so later events were not verified; if this persists, che
 Listener = Callable[[Observation], None]
 TICK_S: Final = 0.25
 LAG_MAX_S: Final = 0.1
-"""How late a tick may be, and how long the loop's thread may wait for a processor from tick to tick. From so long a delay on, asyncio calls
-a callback slow; a shorter one is part of every measurement."""
+"""Largest lateness of a punctual tick, and longest wait of the loop's thread for a processor between two ticks, in seconds.
+
+Asyncio calls a callback of this duration slow; a shorter lag is part of every measurement.
+"""
 PERIODS_MAX: Final = 1000
 
 
 class Timings:
-    """What one run took, by indicator."""
+    """Durations of one run, by indicator."""
 
     def __init__(self) -> None:
         self._taken: defaultdict[Indicator, array[float]] = defaultdict(lambda: array("d"))
 
     def took(self, latency: Latency) -> None:
-        """Something took so long, or is so old."""
+        """Add a latency or age."""
         taken = self._taken[latency.indicator]
         if len(taken) < DURATIONS_KEPT_MAX:
             taken.append(latency.seconds)
 
     def durations(self, probe: str) -> dict[Indicator, Durations]:
-        """How long things took so far, without what the probe disturbs itself (`Experiment.disturbs`)."""
+        """Return the durations by indicator, without indicators that the probe disturbs itself (`Experiment.disturbs`)."""
         return {indicator: Durations.of(taken) for indicator, taken in self._taken.items() if probe not in DISTURBED[indicator]}
 
 
 class Recording:
-    """The events of one run, verified as they come."""
+    """Events of one run, verified as they are recorded."""
 
     def __init__(
         self,
@@ -98,9 +102,10 @@ class Recording:
         epoch: str = "",
         starved: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`rules`: the subscriptions of the run, each with its bounds and settings. `epoch`: that of its own messages, if known.
+        """Create the recording of a run.
 
-        `starved`: for how long the calling thread has waited for a processor so far, in seconds.
+        `rules`: subscriptions of the run, each with its bounds and settings. `epoch`: epoch of its own messages, if known. `starved`:
+        returns how long the calling thread has waited for a processor so far, in seconds.
         """
         self.verifier = GuardedVerifier(rules)
         self.events: list[Event] = []
@@ -114,13 +119,13 @@ class Recording:
         self.measurements: list[Latency] = []
         """Durations that no event shows."""
         self.figures: dict[Figure, float] = {}
-        """What the probe measured once, by figure."""
+        """Measurements of the probe, by figure."""
         self.late: Sequence[Finding] = ()
-        """What only the end decided."""
+        """Findings that only the end decided."""
         self.stood_still = False
         """Whether the process paused for too long, which makes the target look silent."""
         self.overdue_keys: set[tuple[str, str]] = set()
-        """Subscriptions and keys of which the checker has found that what is missing there was not delivered by its deadline."""
+        """Subscriptions and keys on which a message was not delivered by its deadline, according to the checker."""
         self._first = next(iter(rules))
         self._classifier = Classifier(epoch, self._first if len(rules) > 1 else "")
         self._listeners = list(listeners)
@@ -128,40 +133,35 @@ class Recording:
         self._answer_due_t = inf
 
     def listen(self, listener: Listener) -> None:
-        """Adds a listener for the events that follow."""
+        """Add a listener for later events."""
         self._listeners.append(listener)
 
     def now(self) -> float:
-        """The time to stamp an event with."""
+        """Return the time to stamp an event with."""
         return self._clock()
 
     def tick(self) -> float:
-        """Notes a tick of the event loop.
-
-        Returns how late the tick is, in seconds, if ticks are due every `TICK_S`.
-        """
+        """Process a tick of the event loop, due every `TICK_S`. Return its lateness in seconds."""
         now = self._clock()
         self._notice_silence(now, self.events_seen)
         self._silence_ends_t = now + TICK_S + PAUSE_MAX_S
         return self._lag.tick(now, self._starved())
 
     def lagged_s(self, taken_s: float) -> float:
-        """For how long of what took so long, until now, the event loop lagged."""
+        """Return how long the event loop lagged during the last `taken_s` seconds, in seconds."""
         now = self._clock()
         return self._lag.within(now - taken_s, now)
 
     def note_answer(self) -> None:
-        """Notes that a liveness check was answered now; the next answer is due `LIVENESS_CHECK_S + ANSWER_MAX_S` later."""
+        """Note the answer of a liveness check; the next one is due `LIVENESS_CHECK_S + ANSWER_MAX_S` later."""
         now = self._clock()
         self._notice_silence(now, self.events_seen)
         self._answer_due_t = now + LIVENESS_CHECK_S + ANSWER_MAX_S
 
     def record(self, event: Event) -> DeliveryKind | None:
-        """Verify and classify an event, pass it to the listeners, and keep it.
+        """Verify and classify an event, pass it to the listeners, and keep it within the bounds.
 
-        It is kept while the bounds allow. Returns the kind of the delivery.
-
-        After `finish` it does nothing.
+        Return the kind of a delivery. Does nothing after `finish`.
         """
         if self._finished:
             return None
@@ -187,11 +187,11 @@ class Recording:
         return kind
 
     def finish(self) -> Iterable[RecordedFinding]:
-        """Ends the history and returns the findings that were kept. What is on hold is settled if deliveries were waited for; in a run that
-        was cut off it stays on hold, since what explains it may have been still to come.
+        """End the history and return the kept findings.
 
-        What follows, such as closing our own streams, is no longer part of the history: it says nothing about the service, but would
-        look as if streams had broken.
+        Findings on hold are settled if deliveries were waited for. In a run that was cut off they stay on hold, since their explanation may
+        have been still to come. Later events, such as the closing of the prober's own streams, are not part of the history: they are
+        unrelated to the service, but would look like broken streams.
         """
         if not self._finished:
             self._finished = True
@@ -202,50 +202,50 @@ class Recording:
 
     @property
     def unanswered(self) -> bool:
-        """Whether the target has been silent for too long by now, and that is not our own silence."""
+        """Whether the target has been silent for too long, without a pause of the prober."""
         return self._answer_due_t < self._clock() <= self._silence_ends_t
 
     @property
     def faults(self) -> list[Exception]:
-        """What went wrong in the checker or in listeners: mistakes of ours."""
+        """Internal errors of the checker and of listeners."""
         return [*self._listeners_faults, *([] if self.verifier.fault is None else [self.verifier.fault])]
 
     @property
     def attempts(self) -> int:
-        """How many publishes were tried, whatever became of them; a message counts each time."""
+        """Number of attempts to publish, whatever their outcome; each attempt of a message counts."""
         return self._classifier.attempts
 
     @property
     def answered_t(self) -> float:
-        """When a publish was confirmed last, or a message received; before the first, minus infinity."""
+        """Time of the latest confirmed publish or received message; minus infinity before the first."""
         return self._classifier.answered_t
 
     @property
     def undecided(self) -> Mapping[Indicator, int]:
-        """The undecided, by what it would count for."""
+        """Number of undecided events, by indicator."""
         return self._classifier.undecided(self._overdue_on_first)
 
     @property
     def overdue(self) -> int:
-        """Confirmed messages that were not received and passed their deadline; none after a fault of the checker."""
+        """Number of confirmed messages that were not received by their deadline; 0 after a fault of the checker."""
         return self._classifier.overdue(self._overdue_on_first)
 
     @property
     def counters(self) -> Counter[str]:
-        """What was seen and verified so far, and what was counted beside it."""
+        """Numbers of events seen and verified so far, and further counters of the run."""
         seen = self.verifier.counters + self._counted
         if self._classifier.unclassified:
             seen["deliveries_unclassified"] = self._classifier.unclassified
         return seen
 
     def count(self, name: str, by: int = 1) -> None:
-        """Counts something that is no event, under a name of its own among the counters."""
+        """Increment a counter of the run that no event feeds."""
         self._counted[name] += by
 
     def took(self, indicator: Indicator, seconds: float, since_t: float, until_t: float) -> None:
-        """Takes a duration that no event shows; it was measured between two times of the clock.
+        """Record a duration that no event shows, measured between two times of the clock.
 
-        Beyond `DURATIONS_KEPT_MAX` they are counted as dropped, under a counter of the run.
+        Beyond `DURATIONS_KEPT_MAX`, durations are only counted as dropped.
         """
         if len(self.measurements) >= DURATIONS_KEPT_MAX:
             self.count("durations_dropped")
@@ -255,7 +255,7 @@ class Recording:
         self.timings.took(latency)
 
     def measured(self, figure: Figure, value: float) -> None:
-        """Takes a figure of the run. One that is not finite says nothing and is left out."""
+        """Record a measurement of the run; ignore one that is not finite."""
         if isfinite(value):
             self.figures[figure] = value
 
@@ -269,9 +269,8 @@ class Recording:
     def _notice_silence(self, now: float, verified: int) -> None:
         """Stop verifying after `verified` events if process or target were silent too long.
 
-        A process pause explains the silence of the target.
-
-        Silence after the end of the history, such as while topics are deleted, explains nothing in it.
+        A process pause explains the silence of the target. Silence after the end of the history, such as during the deletion of topics,
+        explains nothing in it.
         """
         if self._finished or now <= min(self._silence_ends_t, self._answer_due_t):
             return
@@ -287,7 +286,7 @@ class Recording:
 
 
 class LoopLag:
-    """The times at which the event loop lagged. Bounded: beyond `PERIODS_MAX` the two oldest become one, with the time between them."""
+    """Periods during which the event loop lagged. At most `PERIODS_MAX`: then the two oldest are merged, with the time between them."""
 
     def __init__(self) -> None:
         self._tick_t: float | None = None
@@ -297,9 +296,9 @@ class LoopLag:
         self._ends: list[float] = []
 
     def tick(self, now: float, starved_s: float = 0.0) -> float:
-        """A tick, which is due `TICK_S` after the last one; returns how late it is, in seconds.
+        """Process a tick, due `TICK_S` after the last one. Return its lateness in seconds.
 
-        `starved_s`: for how long the loop's thread has waited for a processor so far.
+        `starved_s`: how long the loop's thread has waited for a processor so far.
         """
         before, self._tick_t = self._tick_t, now
         waited_s, self._starved_s = starved_s - self._starved_s, starved_s
@@ -314,7 +313,7 @@ class LoopLag:
         return late_s
 
     def within(self, since_t: float, until_t: float) -> float:
-        """How long the loop lagged between two times of which the later is now, in seconds."""
+        """Return how long the loop lagged between two times, the later of which is now, in seconds."""
         lagging_since_t = self._lagging_since_t
         if lagging_since_t is None and self._tick_t is not None and until_t > self._tick_t + TICK_S + LAG_MAX_S:
             lagging_since_t = self._tick_t

@@ -1,10 +1,8 @@
-"""Topics and subscriptions of the runs of a probe instance.
+"""Topics and subscriptions of the runs of a probe instance, created and used by this process only.
 
-This process made them, and no other process uses them.
-
-Two probers can never take each other's messages, and a prober that was killed leaves nothing behind that could hold up its successor. The
-old resources stay instead. So they are replaced every few hours, once no message is pending on the old ones. Resources with our label that
-are much older belong to no living prober, and are deleted (`sweeping`).
+Two probers can never receive each other's messages, and the resources of a killed prober cannot block its successor. Its old resources
+remain, though. So resources are replaced every few hours, once no message is pending on the old ones. Labelled resources that are much
+older belong to no live prober, and are deleted (`sweeping`).
 """
 
 from __future__ import annotations
@@ -27,13 +25,13 @@ from prober.runs.lifetimes import USUAL, Lifetime, made_at, names_in_metrics
 from prober.runs.probe_instance import Target
 
 RENEWED_AGAIN_S: Final = 3600.0
-"""How long a renewal waits that administration did not allow."""
+"""Wait before the retry of a renewal that the administration prevented, in seconds."""
 DEAD_LETTERS: Final = "dead-letters"
-"""What the dead-letter topic of a probe instance is called."""
+"""Name of the dead-letter topic of a probe instance."""
 
 
 class Provisioner:
-    """Creates, renews and deletes the topics and subscriptions of a probe instance; knows what is outstanding there. One run at a time."""
+    """Creates, renews and deletes the resources of a probe instance, and tracks their pending messages. One run at a time."""
 
     def __init__(
         self,
@@ -47,16 +45,18 @@ class Provisioner:
         administered: Administered = nobody_times,
         now: Callable[[], float] = wall_s,
     ) -> None:
-        """`name`: what the names of topics and subscriptions begin with, after `okp-`. What does not last is deleted after a run, and the
-        next run has new ones. `subscriptions`: what the experiment needs; the first one has no name. `topic`: the full name of another
-        owner's topic, instead of one of our own.
+        """Create the provisioner, without any resources.
+
+        `name`: start of the names of topics and subscriptions, after `okp-`. Without `lasting` they are deleted after a run, and the next
+        run creates new ones. `subscriptions`: the experiment's subscriptions; the first has no name. `topic`: full name of another owner's
+        topic, instead of a new one.
         """
         self.names = names_in_metrics(name, subscriptions)
-        """What its verified subscriptions are called in metrics; the first is that of its topic."""
+        """Names of its verified subscriptions in metrics; the first is also the name of its topic."""
         self.name = self.names[0]
         self.administered = administered
         self.creation: Creation | None = None
-        """Of the first subscription, the last time that it was created; None before."""
+        """Latest creation of the first subscription; None before."""
         self._trackers = tuple(_tracker(target.rules, plan) for plan in subscriptions if plan.is_verified)
         self._target, self._lasting, self._lifetime, self._now = target, lasting, lifetime, now
         self._plans = subscriptions
@@ -70,23 +70,26 @@ class Provisioner:
 
     @property
     def rules(self) -> dict[str, Rules]:
-        """The bounds and settings of each subscription that is verified, by full name, the first one first."""
+        """Bounds and settings of each verified subscription, by full name, the first one first."""
         return {name: _rules(self._target.rules, plan) for name, plan in self._by_name.items() if plan.is_verified}
 
     @property
     def backlog_trackers(self) -> dict[str, BacklogTracker]:
-        """What knows what is outstanding on each subscription that is verified, by full name, the first one first."""
+        """Tracker of the pending messages of each verified subscription, by full name, the first one first."""
         return dict(zip(self.rules, self._trackers, strict=True))
 
     @property
     def backlogs(self) -> dict[str, Backlog]:
-        """The pending messages of each subscription under verification, by name in metrics."""
+        """Pending messages of each verified subscription, by name in metrics."""
         now = monotonic_s()
         return {name: tracker.backlog(now) for name, tracker in zip(self.names, self._trackers, strict=True)}
 
     @asynccontextmanager
     async def prepared(self, admin: Admin, pushes: PushReceiver = NOWHERE) -> AsyncIterator[None]:
-        """They exist, and belong to us, from here on; what is pushed goes to `pushes`. Raises BrokerError."""
+        """Ensure that the resources exist and are the prober's own, for the duration of the context.
+
+        Pushed messages go to `pushes`. Raises BrokerError.
+        """
         try:
             if not self._there:
                 await self._look(admin, pushes)
@@ -106,14 +109,14 @@ class Provisioner:
                 await self.leave(admin)
 
     def run_ended(self, *, passed: bool, written_off: int = 0) -> None:
-        """Check the resources again after a run that did not pass.
+        """Check the resources again after a run that did not pass, and renew old ones.
 
-        Old ones are left for new ones as soon as no message is pending there, very old ones in any case: others would take them for
-        abandoned. `written_off`: messages that the run left there.
+        Old resources are renewed as soon as no message is pending, very old ones in any case: other probers would take them for abandoned.
+        `written_off`: messages that the run left there.
 
-        So are push subscriptions with messages. Until the next run no endpoint takes them, so the service backs off, up to a minute, and
-        may not try during that run. Messages that the service is late with stay pending until the subscription is deleted, at the beginning
-        of the next run.
+        Push subscriptions with pending messages are renewed, too. Until the next run no endpoint receives their messages, so the service
+        backs off for up to a minute, and may not push during that run. Messages that the service is late with stay pending until the
+        subscription is deleted, at the start of the next run.
         """
         if not self._lasting:
             self._move()
@@ -129,14 +132,14 @@ class Provisioner:
             self._before = before
 
     async def leave(self, admin: Admin) -> None:
-        """Deletes everything that was made here, but what stays. Raises nothing: what cannot be deleted now is swept later."""
+        """Delete all resources created here except lasting ones. Raises nothing: remaining resources are swept later."""
         await self._delete(admin, self._left if self._lifetime.stays else [*self._left, self.resources])
 
     async def adopt(self, topic: str, subscription: str, admin: Admin) -> bool:
-        """Goes on with the topic and the only subscription that an earlier process made here, instead of new ones.
+        """Continue with the topic and the only subscription of an earlier process, instead of new ones.
 
-        False, and nothing changes, if they are too old, not there any more or have other settings. Raises BrokerError if that cannot be
-        found out; then they are in use, and found out later.
+        Return False, without a change, if they are too old, do not exist any more or have other settings. Raises BrokerError if that is
+        unknown; then they are in use, and checked later.
         """
         made = made_at(subscription)
         if made is None or self._now() - made > self._lifetime.renewed_after_s:
@@ -178,12 +181,12 @@ class Provisioner:
         self._there = self._made = False
 
     def _clear(self) -> None:
-        """The subscriptions with all their messages are gone."""
+        """Clear the trackers: the subscriptions with all their messages are gone."""
         for tracker in self._trackers:
             tracker.clear()
 
     def _return(self) -> None:
-        """Goes back to the last resources if administration did not make new ones."""
+        """Return to the previous resources if the new ones could not be created."""
         if self._before is None or self._made:
             return
         self._left.remove(self._before)
@@ -194,9 +197,9 @@ class Provisioner:
         self._renewed_at = self._now() + RENEWED_AGAIN_S
 
     async def _look(self, admin: Admin, pushes: PushReceiver) -> None:
-        """Makes them unless they are there. If the administration alone is down, those that were there once may still serve."""
+        """Create the resources unless they exist. If only the administration is down, existing ones may still serve."""
         try:
-            if self._lifetime.stays and self._made:  # one that was deleted is not made again: what waited there is gone
+            if self._lifetime.stays and self._made:  # a deleted one is not created again: its waiting messages are gone
                 await admin.look(self.resources.subscription)
             await self._create(admin, pushes)
         except BrokerUnavailable:
@@ -215,7 +218,7 @@ class Provisioner:
         for topic in self.resources.topics:
             with timed(AdminOperation.CREATE_TOPIC, self.administered):
                 await admin.create_topic(topic, TopicSettings(labels=OURS))
-        for subscription, wanted in reversed(settings.items()):  # what is published next comes right after the first one
+        for subscription, wanted in reversed(settings.items()):  # the first is created last, right before messages are published
             asked_t = monotonic_s()
             with timed(AdminOperation.CREATE_SUBSCRIPTION, self.administered):
                 await admin.create_subscription(subscription, wanted)
@@ -246,12 +249,12 @@ class Provisioner:
                 with timed(AdminOperation.DELETE, self.administered):
                     await admin.delete(name, OURS)
         except BrokerError:
-            pass  # it carries our label, and its name says how old it is
+            pass  # its label and the age in its name allow a later sweep
         self._left = []
 
 
 def _rules(rules: Rules, plan: SubscriptionPlan) -> Rules:
-    """The rules of a target as they hold for one subscription."""
+    """Return the rules of a target for one subscription."""
     return replace(
         rules,
         mode=plan.mode,
@@ -262,7 +265,7 @@ def _rules(rules: Rules, plan: SubscriptionPlan) -> Rules:
 
 
 def _tracker(rules: Rules, plan: SubscriptionPlan) -> BacklogTracker:
-    """What follows the pending messages of one subscription."""
+    """Return a tracker for the pending messages of one subscription."""
     return BacklogTracker(
         rules.delivery_deadline_s,
         retention_s=rules.message_retention_s,

@@ -1,4 +1,4 @@
-"""What a run leaves behind: its verdict with the reason, what it found, and what it counted. Everything that shows runs takes this."""
+"""Result of a run: its verdict with the reason, its findings, and its counters. All displays of runs use it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 
 HISTOGRAM_BOUNDS_S: Final = tuple(step * 10.0**power for power in range(-3, 2) for step in (1.0, 2.0, 5.0))
-"""The upper bounds of the buckets of a histogram, from 1 ms to 50 s; a last bucket has what is above."""
+"""Upper bounds of the buckets of a histogram, from 1 ms to 50 s; a last bucket contains larger values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """How long things took in a run, in seconds: the median, what 99 % did not exceed, and the longest.
+    """Durations in a run, in seconds: median, p99 and maximum.
 
-    histogram   how many are in each bucket of `HISTOGRAM_BOUNDS_S` and above; empty of runs that counted none.
+    histogram   number of durations in each bucket of `HISTOGRAM_BOUNDS_S` and above; empty for runs without a histogram.
     """
 
     count: int
@@ -36,7 +36,7 @@ class Durations:
 
     @classmethod
     def of(cls, taken_s: Collection[float]) -> Durations:
-        """Of at least one; by nearest rank."""
+        """Return the statistics of at least one duration, by nearest rank."""
         ordered = sorted(taken_s)
         count = len(ordered)
         below = [bisect_right(ordered, bound) for bound in HISTOGRAM_BOUNDS_S]
@@ -45,7 +45,7 @@ class Durations:
 
 
 def finding_id_of(run_id: str, number: int) -> str:
-    """What a finding is called everywhere: by its run, and its place among the run's findings from 1."""
+    """Return the id of a finding: its run, and its number among the run's findings, from 1."""
     return f"{run_id}-{number}"
 
 
@@ -53,20 +53,20 @@ def finding_id_of(run_id: str, number: int) -> str:
 class RunResult:
     """One finished run.
 
-    run_id      unique; also the epoch under which its messages were published.
-    probe, target, vantage, part   what ran, where, from where it looked, and with which part of the keys if they are divided.
-    verdict     three-valued. `reason` says in one line why it is UNKNOWN, lists the kinds of a FAIL, and is empty for PASS.
+    run_id      unique id; also the epoch of its messages, unless messages of an earlier run wait.
+    probe, target, vantage, part   identity of the probe instance; `part` is its part of the keys, empty if they are not divided.
+    verdict     three-valued. `reason`: the cause of UNKNOWN in one line, the kinds of findings of a FAIL, empty for PASS.
     started_at  seconds since 1970. `duration_s` comes from the monotonic clock.
-    seed        repeats what was random in the experiment.
-    topic, subscription   full names of what it used; the first one of several subscriptions.
-    findings    those kept; `counts` says how many there were of each kind and status.
-    counters    what the checker saw and verified.
-    checks      good, bad and undecided per indicator that counts messages or redeliveries; of availability, only what was never sent.
-    durations   latencies, and the age of the oldest unacknowledged message as it was once a second; indicators without any are missing.
-    figures     what its probe measured once; those that it could not measure are missing.
-    clock_offset_s   what to add to the times of its findings to get seconds since 1970; None: no longer known.
-    unreachable   the target could not be reached when the run ended, or had to end.
-    internal_error   it ended by a mistake of ours, which says nothing about the target.
+    seed        seed of the experiment's random decisions.
+    topic, subscription   full names of its resources; the first of several subscriptions.
+    findings    the kept findings; `counts`: number of all findings by kind and status.
+    counters    numbers of events seen and verified by the checker, and the probe's own counters.
+    checks      good, bad and undecided events per indicator of messages or redeliveries; of availability, only unsent messages.
+    durations   latencies, and the age of the oldest unacknowledged message once a second; indicators without durations are missing.
+    figures     measurements of the probe; failed measurements are missing.
+    clock_offset_s   offset from the times of its findings to seconds since 1970; None: no longer known.
+    unreachable   the target was unreachable when the run ended or had to end.
+    internal_error   an internal error of the prober occurred, which proves nothing about the target.
     """
 
     run_id: str
@@ -93,16 +93,16 @@ class RunResult:
 
     @property
     def probe_instance(self) -> InstanceKey:
-        """Where it ran."""
+        """Identity of its probe instance."""
         return InstanceKey(self.target, self.probe, self.vantage, self.part)
 
     def found_at(self, finding: Finding, ended_at: float) -> float:
-        """Time of a finding, in seconds since 1970 and within the run; the end of the run if the offset of its clock is unknown."""
+        """Return the time of a finding in seconds since 1970, within the run; the end of the run if the clock offset is unknown."""
         if self.clock_offset_s is None:
             return ended_at
         return min(max(self.started_at, finding.t + self.clock_offset_s), ended_at)
 
     @property
     def subscriptions(self) -> tuple[str, ...]:
-        """Full names of all that it received from, the first one first."""
+        """Full names of its subscriptions, the first one first."""
         return subscriptions_of(self.probe, self.subscription)

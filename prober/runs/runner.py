@@ -1,10 +1,11 @@
-"""A run: prepare, act, drain, verifier.
+"""A run: prepare, act, drain, verify.
 
-*Prepare* makes sure of the topic and the subscription (`resources`). *Act* is the probe. *Drain* waits until no message is pending, or
-until every deadline has passed, so that a missing message is evidence. *Verify* settles what is on hold and gives the verdict.
+*Prepare* ensures that topic and subscriptions exist (`resources`). *Act* is the experiment of the probe. *Drain* waits until no message is
+pending, or until every deadline has passed, so that a missing message is evidence. *Verify* settles findings on hold and determines the
+verdict.
 
-The verdict is three-valued. FAIL needs a finding. UNKNOWN has a reason: messages are still pending, the experiment never met the situation
-that it is about, the target could not be reached, or an internal error occurred. None of these counts for or against the service.
+The verdict is three-valued. FAIL needs a finding. UNKNOWN has a reason: messages are still pending, the experiment did not exercise its
+situation, the target could not be reached, or an internal error occurred. None of these counts for or against the service.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from prober.slo.objectives import SliCounts
 
 LOOK_S = 0.05
 LOOK_SHARE = 0.1
-"""Looking whether something is pending takes longer with more keys; it gets no more than this share of the time."""
+"""Largest share of time spent on checks for pending messages, which take longer with more keys."""
 
 CANCELLED = "the prober was stopped before the run ended, so the rest was not verified; if this persists, find out why it restarts"
 
@@ -49,11 +50,11 @@ _log = logging.getLogger(__name__)
 
 
 class Run:
-    """One run of a probe on a target.
+    """A run of a probe on a target.
 
-    provisioner   makes the topic and subscription that it uses; used by one run at a time.
-    run_id   unique; also the epoch of its messages, unless they go on in that of messages that wait. By default it is made here.
-    handover from the run before it and to the next one.
+    provisioner   creates its topic and subscriptions; used by one run at a time.
+    run_id        unique id; also the epoch of its messages, unless messages of an earlier run wait. Created here by default.
+    handover      handover from the previous run and to the next.
     """
 
     def __init__(
@@ -81,16 +82,16 @@ class Run:
         self._answered_t = 0.0
         self._missed_runs = 0
         self.admin_unavailable = False
-        """Whether the run ended because an administration call had no answer in time, or an error of the target's own."""
+        """Whether the run ended because an administration call failed: no answer in time, or an error of the target itself."""
 
     def listen(self, listener: Listener) -> None:
-        """Adds a listener for every event of the run, with the findings of the checker."""
+        """Add a listener for every event of the run, with the findings of the checker."""
         self.recording.listen(listener)
 
     def begin(self, instance: ProbeInstance, sinks: Iterable[RunSink]) -> None:
-        """Opens the run at the sinks; each receives its events and its end.
+        """Open the run at the sinks; each receives its events and its end.
 
-        To be called before `carry_out`.
+        Must be called before `carry_out`.
         """
         self._interval_s = instance.interval_s
         begun = RunBegun(self.run_id, instance, self._rules, wall_s(), self._seed)
@@ -102,11 +103,10 @@ class Run:
     async def carry_out(
         self, lagged: Callable[[float], None] = lambda _late_s: None, counts: Callable[[], bool] = lambda: True
     ) -> RunResult:
-        """Carry out the run.
+        """Carry out the run and return its result.
 
-        Raises nothing but cancellation: errors are part of the result.
-
-        `lagged` is called with the lateness of each tick. `counts` decides at the end whether the run counts; the sinks receive the answer.
+        Raises only CancelledError: errors are part of the result. `lagged` is called with the lateness of each tick in seconds. `counts`
+        decides at the end whether the run counts; the sinks receive its answer.
         """
         started_at, started_t = wall_s(), monotonic_s()
         self._answered_t = started_t
@@ -137,7 +137,7 @@ class Run:
         return result
 
     def _settled(self, reason: str, fault: Exception | None, started_at: float, started_t: float) -> RunResult:
-        """The result, when what the run leaves to later ones is settled. A mistake of ours in that is one, too."""
+        """Return the result, after updating backlog and resources for later runs. An internal error becomes the result."""
         try:
             result = self._result(reason, fault, started_at, started_t)
             paused = self.recording.stood_still or result.internal_error
@@ -154,7 +154,7 @@ class Run:
         return result
 
     def _unsettled(self, error: Exception, started_at: float, started_t: float) -> RunResult:
-        """The result of a run of which nothing is known because of a mistake of ours."""
+        """Return the result of a run that an internal error left without any data."""
         target, resources = self._target, self._resources
         return RunResult(
             self.run_id,
@@ -173,7 +173,7 @@ class Run:
         )
 
     def _end(self, result: RunResult, *, counts: bool, cut_short: bool = False) -> None:
-        """`counts`: whether anything of it does, for the target is not under maintenance."""
+        """Report the end to the listeners. `counts`: False under maintenance of the target: no result of the run counts."""
         recording = self.recording
         verifier = recording.verifier
         recorded = KeptHistory(recording.events, self._rules, recording.events_seen, verifier.verified, verifier.stopped_because)
@@ -221,7 +221,7 @@ class Run:
 
     @asynccontextmanager
     async def _liveness_checks(self) -> AsyncIterator[None]:
-        """Checks the liveness of the target once a second inside."""
+        """Check the liveness of the target once a second during the context."""
         checking = asyncio.create_task(self._check_liveness(), name=f"{self.run_id} liveness checks")
         try:
             yield
@@ -229,11 +229,12 @@ class Run:
             checking.cancel()
 
     async def _check_liveness(self) -> None:
-        """Notes an answer also if connections are refused: streams that break meanwhile are on record, and no message is under way.
+        """Check the liveness periodically. A refused connection counts as an answer.
 
-        Push requests that cannot get here are not on record, and look like requests that are not sent.
+        Streams that break meanwhile are recorded, and no message is in transit. With push it is no answer: a push request that cannot reach
+        the endpoint is not recorded, and looks like a request that was not sent.
         """
-        self._answered_t = monotonic_s()  # whatever its preparation asked has been answered
+        self._answered_t = monotonic_s()  # all requests of its preparation have been answered
         is_pushed = any(rules.mode is Mode.PUSH for rules in self._rules.values())
         while True:
             if not is_pushed or monotonic_s() - self._alive_t <= ANSWER_MAX_S:
@@ -242,27 +243,27 @@ class Run:
             alive_t, asked_t = self._alive_t, monotonic_s()
             is_alive = await self._is_alive()
             taken_s = monotonic_s() - asked_t
-            self._silent = not is_alive and self.recording.lagged_s(taken_s) <= taken_s / 2  # else it may be our own silence
+            self._silent = not is_alive and self.recording.lagged_s(taken_s) <= taken_s / 2  # else the prober itself may be silent
             if is_alive:
                 self._answered_t = monotonic_s()
                 self._missed_runs += self._runs_within(self._answered_t - alive_t)
 
     @property
     def _alive_t(self) -> float:
-        """When the data plane last answered, confirmed or delivered; before that, when the run began."""
+        """Time of the latest answer, confirmation or delivery of the data plane; the start of the run before the first."""
         return max(self._answered_t, self.recording.answered_t)
 
     def _runs_within(self, silent_s: float) -> int:
-        """How many runs were due while this one waited for an answer and got none."""
+        """Return the number of runs that were due while this run waited for an answer and received none."""
         return int(silent_s // self._interval_s) if silent_s > LIVENESS_CHECK_S + ANSWER_MAX_S else 0
 
     async def _is_alive(self) -> bool:
-        """Whether the data plane answers at each endpoint that the run uses."""
+        """Return whether the data plane answers at each endpoint of the run."""
         peers = [self._broker.peer] if self._probe.paired and self._broker.peer is not None else []
         return all(await asyncio.gather(*(self._answers(broker) for broker in (self._broker, *peers))))
 
     async def _answers(self, broker: Broker) -> bool:
-        """Whether the data plane answers at one endpoint; a mistake of ours while asking leaves it alive."""
+        """Return whether the data plane answers at an endpoint; an internal error of the check counts as an answer."""
         resources = self._resources
         try:
             await broker.check_liveness("" if resources.foreign_topic else resources.topic, resources.subscription)
@@ -273,10 +274,7 @@ class Run:
         return True
 
     async def _drain(self) -> None:
-        """Waits until no message is pending, or every deadline has passed.
-
-        Then the history has ended.
-        """
+        """Wait until no message is pending, or every deadline has passed; then end the history."""
         recording = self.recording
         began_t = recording.now()
         while not recording.verifier.stopped_because and not recording.verifier.findings.failed:
@@ -338,9 +336,9 @@ class Run:
         )
 
     def _unsent(self, silent_s: float, *, trusted: bool) -> dict[Indicator, SliCounts]:
-        """The unsent messages of this run, and those of the runs that it delayed.
+        """Return the unsent messages of this run and of the runs that it delayed.
 
-        Delayed are the runs that were due while this one waited for an answer and got none.
+        Delayed are the runs that were due while this run waited for an answer and received none.
         """
         missed_runs = self._missed_runs + (self._runs_within(silent_s) if self._unreachable else 0)
         wanted = self._probe.messages(self._workload)
@@ -349,9 +347,9 @@ class Run:
 
 
 def _following(trackers: Mapping[str, BacklogTracker]) -> Listener:
-    """The listener for backlogs: each publish is pending on all subscriptions.
+    """Return the listener that feeds the backlogs: each publish is pending on all subscriptions.
 
-    It does not know the run, or neither would be given back without a search for cycles.
+    It has no reference to the run; with one, a reference cycle would delay the release of both.
     """
     every = tuple(trackers.values())
 
@@ -364,12 +362,15 @@ def _following(trackers: Mapping[str, BacklogTracker]) -> Listener:
 
 
 def new_run_id(probe: str) -> str:
-    """A name for a run that no other run of any prober has."""
+    """Return a run id that no other run of any prober has."""
     return f"{probe}-{random_name(12)}"
 
 
 def _vacuous(probe: Experiment, counters: Mapping[str, int]) -> str:
-    """Why the run proved nothing: the first situation that it did not meet, and the counters of others; empty if it met all."""
+    """Return why the run proved nothing: the first situation that did not occur, and the counters of others.
+
+    Empty if all occurred.
+    """
     first, *others = [name for name in probe.requires if not counters.get(name)] or [""]
     more = f" (also 0: {', '.join(others)})" if others else ""
     return f"{probe.requires[first]}{more}" if first else ""
@@ -384,5 +385,5 @@ def _reason(verdict: Verdict, reason: str, kinds: Iterable[Kind]) -> str:
 
 
 def for_library(rules: Rules) -> Rules:
-    """The bounds for what is recorded in a client library's callbacks: delays are unbounded there, and attempts are hidden."""
+    """Return the bounds for events of a client library's callbacks: unbounded delays, hidden attempts."""
     return replace(rules, delivery_delay_max_s=float("inf"), attempts_observed=False)

@@ -1,8 +1,8 @@
-"""The port for consumers of runs: a sink gets the beginning, all events, the end.
+"""The port for consumers of runs: a sink receives the start, all events, and the end.
 
-A sink always gets both: the findings that only the end decides come with `ended`, and a run that is cut short ends too. All calls happen on
-the event loop; a sink with more work than noting the data does it in its own thread. An exception of a listener is an internal error: it is
-logged and counted, the listener gets no further events, and neither the run nor the other listeners are affected.
+A sink always receives start and end: `ended` contains the findings that only the end decides, and a run that is cut short ends, too. All
+calls happen on the event loop; a sink with more work than storing the data does it in its own thread. An exception of a listener is an
+internal error: it is logged and counted, the listener gets no further events, and neither the run nor the other listeners are affected.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from prober.slo.objectives import SliCounts
 
 @dataclass(frozen=True, slots=True)
 class RunBegun:
-    """What is known of a run when it begins.
+    """Start of a run.
 
-    probe_instance        with the topic and subscription of this run, by full name.
-    rules       the bounds of each subscription of the run, by full name; the first is the run's own.
-    started_at  seconds since 1970.
+    probe_instance  with the topic and subscription of this run, by full name.
+    rules           bounds of each subscription of the run, by full name; the first is the run's own.
+    started_at      seconds since 1970.
     """
 
     run_id: str
@@ -40,11 +40,11 @@ class RunBegun:
 
 @dataclass(frozen=True, slots=True)
 class KeptHistory:
-    """What a run's recorder kept, from which the evidence for its findings is made.
+    """History kept by a run's recorder, from which the evidence of its findings is made.
 
-    events   the first events of the run, which must not change any more; `count` is how many there were.
-    rules    the bounds that each subscription was verified under.
-    verified   after so many events verification ended, `unverified_because`; None: it did not end before the run.
+    events    first events of the run, which must not change any more; `count`: number of all events.
+    rules     bounds under which each subscription was verified.
+    verified  number of events after which verification stopped, because of `unverified_because`; None: it did not stop before the end.
     """
 
     events: Sequence[Event]
@@ -56,17 +56,17 @@ class KeptHistory:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """How a run ended.
+    """End of a run.
 
-    findings    those that only the end decided; those before came with their events.
-    recorded    what the recorder kept.
+    findings    findings that only the end decided; earlier ones were reported with their events.
+    recorded    history kept by the recorder.
     ended_at    seconds since 1970.
-    counts      whether anything of it counts; under maintenance nothing does.
-    cut_short   it was cancelled: `result` contains the findings until then. Of these the proven ones count; it is not counted as a run.
-    undecided   publishes and messages whose end is unknown, by what they would count for.
-    overdue     confirmed messages that were not received and passed their deadline; under maintenance these are undecided, too.
+    counts      whether the run counts; under maintenance it does not.
+    cut_short   it was cancelled: `result` contains the findings until then. The proven ones count; the run itself is not counted.
+    undecided   number of publishes and messages without a known end, by indicator.
+    overdue     confirmed messages that were not received by their deadline; under maintenance these are undecided, too.
     measurements  durations that no event showed.
-    unfollowed  messages whose backlog could not be followed since the last run, because there were too many.
+    unfollowed  messages not tracked in the backlog since the last run, because there were too many.
     """
 
     result: RunResult
@@ -87,27 +87,27 @@ class RunEnded:
 
     @property
     def checks(self) -> Mapping[Indicator, SliCounts]:
-        """What the run's checks count: all, or what was proven before it was cut short."""
+        """Counted checks of the run: all, or the proven ones if it was cut short; none under maintenance."""
         if not self.counts:
             return {}
         return proven_of(self.result.checks) if self.cut_short else self.result.checks
 
 
 class RunListener(Protocol):
-    """Receives one run: `event` for each event in order, and last `ended`, once."""
+    """Receives one run: `event` for each event in order, and finally `ended`, once."""
 
     def event(self, seen: Observation) -> None:
-        """The next event of the run. Must be quick: it delays what is measured."""
+        """Receive the next event of the run. Must be quick: it delays measurements."""
 
     def ended(self, end: RunEnded) -> None:
-        """The run is over."""
+        """Receive the end of the run."""
 
 
 class RunSink(Protocol):
     """A consumer of runs."""
 
     def begin(self, run: RunBegun) -> RunListener:
-        """A run begins; returns its listener.
+        """Return a listener for a run that starts.
 
-        Must not raise: the run would not begin.
+        Must not raise: the run would not start.
         """

@@ -37,7 +37,7 @@ CLOSE_TIMEOUT_S: Final = 5.0
 
 
 class Assignments:
-    """Takes probe instances, and gives them up again. On the event loop. KeyError for one that is not in the configuration."""
+    """Starts and ends the work at probe instances. On the event loop. KeyError for instances that are not in the configuration."""
 
     def __init__(self, config: Config, live: LiveState, health: ProberHealth) -> None:
         self._config, self._live, self._health = config, live, health
@@ -49,9 +49,9 @@ class Assignments:
         self._leaving: list[ProbeLoop] = []
 
     def follow(self, config: Config, instances: Iterable[OpenProbe], around: Mapping[tuple[str, str, str], Surroundings]) -> None:
-        """From now on these are the probe instances, `around` what those of each target share, by what its series carry.
+        """Replace the configured probe instances; `around`: shared objects of each target, by its series labels.
 
-        None of them is taken up by that, and none is given up: at those in `outdated` work goes on until they are.
+        Running probe loops are unaffected: those in `outdated` continue until they are renewed or given up.
         """
         self._config = config
         self._instances = {open_probe.probe_instance.name: open_probe for open_probe in instances}
@@ -60,39 +60,39 @@ class Assignments:
 
     @property
     def probe_instances(self) -> tuple[str, ...]:
-        """The names of all probe instances, taken up or not."""
+        """Names of all probe instances, running or not."""
         return tuple(self._instances)
 
     @property
     def taken(self) -> Collection[str]:
-        """The names of the probe instances that are worked at."""
+        """Names of the probe instances that this prober runs."""
         return self._loops.keys()
 
     @property
     def outdated(self) -> frozenset[str]:
-        """The names of the probe instances that are worked at and are gone, or have become others."""
+        """Names of the running probe instances that were removed or changed in the configuration."""
         loops = self._loops.items()
         return frozenset(name for name, probe_loop in loops if self._instances.get(name) is not probe_loop.open_probe)
 
     @property
     def instances(self) -> tuple[OpenProbe, ...]:
-        """All probe instances with what it takes to work there."""
+        """All probe instances with their connections."""
         return tuple(self._instances.values())
 
     def admin_of(self, target: str) -> Admin | None:
-        """The administration of a target, by its name; None: nothing is probed there."""
+        """Return the administration of a target by its name; None if it is not probed."""
         return next((one.broker.admin for one in self.instances if one.probe_instance.target.name == target), None)
 
     @property
     def used(self) -> tuple[OpenProbe, ...]:
-        """These, those that are outdated, and those at which something is still to be deleted."""
+        """All configured probe instances, the outdated ones, and those whose resources are still being deleted."""
         loops = (*self._loops.values(), *self._leaving)
         return (*self._instances.values(), *(probe_loop.open_probe for probe_loop in loops))
 
-    # --- probe instances come and go ---------------------------------------------------------------------------------------------------
+    # --- start and end of probe instances -----------------------------------------------------------------------------------
 
     def take(self, name: str) -> None:
-        """Begins to work at a probe instance: its runs are scheduled from now on."""
+        """Start to run a probe instance: its runs are scheduled from now on."""
         open_probe = self._instances[name]
         around = self._surroundings[open_probe.probe_instance.target.series]
         probe_loop = self._loops[name] = ProbeLoop(self._maintenance_of, open_probe, around)
@@ -101,13 +101,13 @@ class Assignments:
         self._scheduler.add(name, settings.schedule, settings.jitter.total_seconds(), probe_loop.go)
 
     async def give(self, name: str) -> None:
-        """Gives a probe instance up once its run has ended, for which it has as long as a run may take; deletes what was made there."""
+        """Give a probe instance up after its run has ended, within the longest duration of a run; delete its resources."""
         probe_loop = await self._end(name)
         self._live.left(probe_loop.open_probe.shown)
         await self._delete(probe_loop)
 
     async def renew(self, name: str) -> None:
-        """The same, and begins to work at what the probe instance has become, whose counts go on; unless it is gone."""
+        """Give a probe instance up and start its new version, if there is one; its counts continue."""
         probe_loop = await self._end(name)
         if name not in self._instances:
             self._live.left(probe_loop.open_probe.shown)
@@ -128,23 +128,23 @@ class Assignments:
             self._leaving.remove(probe_loop)
 
     def start(self) -> None:
-        """Lets the schedule begin."""
+        """Start the schedule."""
         self._scheduler.start()
 
     async def stop(self) -> None:
-        """No new runs; waits a moment for those under way."""
+        """Start no further runs; wait a moment for running ones."""
         await self._scheduler.stop(STOP_GRACE_S)
 
     async def leave(self) -> None:
-        """Deletes what was made at the targets, as far as they answer soon."""
+        """Delete the resources at the targets, as far as they answer soon."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_TIMEOUT_S):
                 await asyncio.gather(*(probe_loop.leave() for probe_loop in self._loops.values()))
 
     def run_now(self, instance: InstanceKey) -> RunOrdered:
-        """Begins a run beyond the schedule, unless one is under way or the target under maintenance.
+        """Start a run beyond the schedule, unless another is running or the target is under maintenance.
 
-        KeyError: this prober does not work there.
+        KeyError: this prober does not run the instance.
         """
         name = self._names[instance]
         probe_loop = self._loops[name]
@@ -156,16 +156,16 @@ class Assignments:
             return RunOrdered(run_id)
         return RunOrdered(None, UNDER_WAY if self._scheduler.running(name) else NO_MORE)
 
-    # --- how it goes ---------------------------------------------------------------------------------------------------------
+    # --- status --------------------------------------------------------------------------------------------------------------
 
     def stuck(self) -> Iterator[str]:
-        """What does not go on although it should, one line each."""
+        """Yield the stuck parts of the prober, one line each."""
         if not self._scheduler.alive(SCHEDULER_SILENT_MAX_S):
             yield "the scheduler is stuck"
         yield from (f"the run of {name} is stuck" for name, probe_loop in self._loops.items() if probe_loop.stuck())
 
     def backlogs(self, target: tuple[str, str, str]) -> Mapping[str, Backlog]:
-        """The pending messages on a target, by subscription.
+        """Return the pending messages on a target, by subscription.
 
         The labels of its series identify the target.
         """
@@ -173,12 +173,12 @@ class Assignments:
         return {name: backlog for probe_loop in here for name, backlog in probe_loop.backlogs.items()}
 
     def plan(self) -> None:
-        """Tells the live state when the next runs are to begin."""
+        """Report the times of the next runs to the live state."""
         for name, probe_loop in self._loops.items():
             self._live.planned(probe_loop.open_probe.shown, self._scheduler.next_run_at(name))
 
     def age(self) -> None:
-        """Notes how old the oldest messages are, and which targets are under maintenance; to be called once a second."""
+        """Record the ages of the oldest messages, and the targets under maintenance; to be called once a second."""
         now = datetime.fromtimestamp(wall_s(), UTC)
         for probe_loop in self._loops.values():
             probe_loop.age()
@@ -188,25 +188,25 @@ class Assignments:
             )
 
     def count_slice(self) -> None:
-        """Counts a slice of time for the objectives that are about time."""
+        """Count a slice of time for the objectives about time."""
         now = datetime.fromtimestamp(wall_s(), UTC)
         for probe_loop in self._loops.values():
             if self._config.maintenance_of(probe_loop.open_probe.probe_instance.target, now) is None:
                 probe_loop.count_slice()
 
-    # --- what the schedule says ----------------------------------------------------------------------------------------------
+    # --- callbacks of the schedule -------------------------------------------------------------------------------------------
 
     def expected(self, name: str) -> None:
-        """The schedule asked for a run."""
+        """Record that a run is due."""
         self._loops[name].expected()
 
     def skipped(self, name: str, reason: SkipReason) -> None:
-        """A run that the schedule asked for does not start."""
+        """Record that a due run does not start."""
         self._loops[name].skipped(reason)
         _log.warning("%s: a run was skipped: %s", name, reason)
 
     def failed(self, name: str, error: BaseException) -> None:
-        """Probe loops ended by a mistake of ours."""
+        """Report an internal error that ended a probe loop."""
         self._health.internal_error(Component.SCHEDULER)
         _log.error("internal error in %s", name, exc_info=error)
 
@@ -215,7 +215,7 @@ class Assignments:
 
 
 class Unshared:
-    """Takes every probe instance. `renew` ends an outdated one and starts what it has become; `failed` gets internal errors."""
+    """Runs every probe instance. `renew` ends an outdated one and starts its new version; `failed` receives internal errors."""
 
     def __init__(
         self, assignments: Assignments, renew: Callable[[str], Coroutine[Any, Any, None]], failed: Callable[[Exception], None]
@@ -225,7 +225,7 @@ class Unshared:
         self._closing = False
 
     def follow(self) -> None:
-        """Takes what is new at once, and ends what is outdated, each probe instance when its run has ended."""
+        """Start new probe instances at once, and end each outdated one after its run."""
         for name in self._assignments.outdated - self._renewing.keys():
             self._renewing[name] = asyncio.create_task(self._renew(name), name=f"renew {name}")
         for name in self._assignments.probe_instances:
@@ -233,7 +233,7 @@ class Unshared:
                 self._assignments.take(name)
 
     async def close(self) -> None:
-        """Waits a moment for what is being given up; to be called when no run is under way any more."""
+        """Wait a moment for probe instances being given up; to be called when no run is running any more."""
         self._closing = True
         if self._renewing:
             _, late = await asyncio.wait(self._renewing.values(), timeout=CLOSE_TIMEOUT_S)
@@ -248,4 +248,4 @@ class Unshared:
         finally:
             del self._renewing[name]
         if not self._closing and name not in self._assignments.taken:
-            self.follow()  # it came back while it was given up
+            self.follow()  # it was configured again while it was given up

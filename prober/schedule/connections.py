@@ -1,10 +1,10 @@
-"""The connections to the targets: one for each target and vantage that is probed, and the embedded server if a target is that.
+"""Connections to the targets: one for each target and vantage, and the embedded server if it is a target.
 
-One endpoint takes what all targets push; it is opened when the first one needs it. The accepted tokens depend on the target: the server in
-this process signs its tokens with a key of its own, Google with Google's. Other servers on a plain connection, such as Google's emulator,
-sign none: their requests are accepted if they contain the name of a subscription, which has a random part.
+One endpoint receives the pushes of all targets; it is opened for the first target that pushes. The accepted tokens depend on the target:
+the server in this process signs its tokens with a key of its own, Google with Google's. Other servers on a plain connection, such as
+Google's emulator, send no tokens: their requests are accepted if they contain the name of a subscription, which has a random part.
 
-`endpoint_of` is for commands that probe a target once: what is `embedded` is started for as long as it takes.
+`endpoint_of` is for commands that probe a target once: it starts an `embedded` server for the duration of its context.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NO_ACCOUNT: Final = "push.service_account is not set: without its tokens anybody
 class Connections:
     """Opens probe instances.
 
-    Its connections stay open until it is closed, or the last user has gone.
+    Its connections stay open until it is closed, or their last user has gone.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Connections:
         failed_at: Callable[[TargetSettings], CallFailed],
         pushes: PushReceivers,
     ) -> None:
-        """`failed_at`: the callback for the failed calls to a target."""
+        """Create the connections. `failed_at`: returns the callback for failed calls to a target."""
         self._environ, self._embedded, self._instance, self._failed_at = environ, embedded, instance, failed_at
         self._pushes = pushes
         self._resources = AsyncExitStack()
@@ -70,8 +70,10 @@ class Connections:
         await self._resources.aclose()
 
     async def open(self, instance: PlannedInstance) -> OpenProbe:
-        """The probe instance with its connections. Raises ConfigError if the server in this process or the endpoint for pushes cannot
-        be started, and PermissionRefused if the target needs credentials and there are none.
+        """Return the probe instance with its connections.
+
+        Raises ConfigError if the server in this process or the endpoint for pushes cannot be started, and PermissionRefused if the target
+        needs credentials and there are none.
         """
         endpoint = await self._endpoint(instance.target)
         key = instance.target.series, endpoint, instance.vantage, instance.is_pushed
@@ -83,13 +85,13 @@ class Connections:
         return OpenProbe(instance, endpoint, self._brokers[key], self._instance)
 
     def _log_address(self, target: TargetSettings, endpoint: Endpoint) -> None:
-        """Logs the address of a target and the setting that names it, once for all vantages."""
+        """Log the address of a target and the setting that names it, once for all vantages."""
         if not any(known[:2] == (target.series, endpoint) for known in self._brokers):
             setting = named_by(self._environ) or f"endpoint: {target.endpoint}"
             _log.info("probing %s at %s, named by %s", target.name, endpoint, setting)
 
     async def close_unused(self, used: Collection[Broker]) -> None:
-        """Closes all connections but these."""
+        """Close all connections except the used ones."""
         kept = {id(broker) for broker in used}
         for key in [key for key, broker in self._brokers.items() if id(broker) not in kept]:
             await self._brokers.pop(key).close()
@@ -107,7 +109,7 @@ class Connections:
 
 
 class PushReceivers:
-    """Those of one prober; closes the endpoint when it is left.
+    """Receivers of pushes of one prober; closes the endpoint at the end of its context.
 
     `counted` is called with the outcome of each request.
     """
@@ -127,7 +129,7 @@ class PushReceivers:
             await self._endpoint.__aexit__(kind, error, trace)
 
     async def of(self, target: TargetSettings, endpoint: Endpoint, signer: Signer | None) -> PushReceiver:
-        """Who takes what a target pushes that is reached at an endpoint; `signer`: of the server in this process, if it is that.
+        """Return the receiver of the pushes of a target at an endpoint; `signer`: of the server in this process, if it is the target.
 
         Raises ConfigError if the endpoint cannot be opened, or the keys of Google's tokens cannot be read from their file.
         """
@@ -155,9 +157,9 @@ class PushReceivers:
 async def endpoint_of(
     config: Config, settings: TargetSettings, environ: Mapping[str, str], override: str = ""
 ) -> AsyncIterator[tuple[Endpoint, Signer | None]]:
-    """Where the target is: what the caller names, or an emulator's variable, or what is configured; `embedded` is started.
+    """Yield the endpoint of a target and its signer: the caller's, an emulator variable's or the configured one.
 
-    With what it signs tokens, if it is that one. Raises ConfigError for an endpoint that cannot be.
+    An `embedded` target is started; only then is there a signer of tokens. Raises ConfigError for an invalid endpoint.
     """
     if is_embedded(settings, environ, override):
         async with EmbeddedServer(config.embedded.port, map(parse_fault, config.embedded.faults)) as server:

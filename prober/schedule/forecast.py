@@ -1,10 +1,10 @@
 """Forecast of a schedule: its cost, and the rarest fault that it still finds.
 
-The cost is that of a month on the real service at list price, and whether the configuration allows that much.
+The cost is the list price of a month on the real service, compared with the budget of the configuration.
 
-The rarest fault is computed for each objective with a guarantee behind it, from the opportunities that the probes plan
-(`prober.core.opportunity_counters`), over all that run on a target at the wire, as often as they are due. Through a client library there
-are fewer, or none: what it shows may be delayed without bound.
+The rarest fault is computed for each objective of a guarantee, from the planned opportunities (`prober.core.opportunity_counters`) of all
+probes that run on a target at the wire, at their scheduled rates. Through a client library there are fewer opportunities, or none, since
+its deliveries may be delayed without bound.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ OPPORTUNITIES_OF: Final[Mapping[Indicator, str]] = MappingProxyType(
         Indicator.COMPLETENESS: "publishes_confirmed",
     }
 )
-"""The opportunities to see broken what an indicator counts; others measure, and need none."""
+"""Opportunities to see a violation of an indicator, by their counter; other indicators are measurements and need none."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonthlyCost:
-    """What one probe instance sends and receives in a month of 30 days, and what of that is billed, in bytes."""
+    """Traffic of one probe instance in a month of 30 days, and its billed volume in bytes."""
 
     runs: float
     traffic: Traffic
@@ -48,17 +48,17 @@ class MonthlyCost:
 
     @property
     def messages(self) -> float:
-        """Published and received."""
+        """Number of messages published and received."""
         return self.runs * (self.traffic.published + self.traffic.delivered)
 
     @property
     def usd(self) -> Bounds:
-        """Its price, in US dollars."""
+        """Price in US dollars."""
         return price_usd(self.billed)
 
 
 def monthly_cost(instance: PlannedInstance) -> MonthlyCost:
-    """That of a probe instance, if its target were the real service. A cron schedule counts as its shortest interval."""
+    """Return the cost of a probe instance on the real service. A cron schedule counts as its shortest interval."""
     runs = MONTH_S / instance.settings.schedule.shortest_gap.total_seconds()
     traffic = instance.experiment.traffic(instance.workload)
     each = billed_bytes(traffic, instance.settings.sizes, batched=instance.vantage is Vantage.WIRE)
@@ -66,17 +66,17 @@ def monthly_cost(instance: PlannedInstance) -> MonthlyCost:
 
 
 def price_of(instances: Iterable[PlannedInstance]) -> Bounds:
-    """The price of a month of these, in US dollars."""
+    """Return the price of a month of probe instances, in US dollars."""
     return sum((monthly_cost(instance).usd for instance in instances), NOTHING)
 
 
 def billed_instances(config: Config, environ: Mapping[str, str]) -> tuple[PlannedInstance, ...]:
-    """Those at which Google bills what is sent and received: no server in this process, and no emulator."""
+    """Return the probe instances whose traffic Google bills: no server in this process, and no emulator."""
     return tuple(instance for target in config.targets if _is_billed(target, environ) for instance in instances_of(target))
 
 
 def check_budget(config: Config, environ: Mapping[str, str]) -> None:
-    """Raises ConfigError if all probes together may cost more a month than `budget.usd_per_month` allows."""
+    """Raise ConfigError if all probes together may cost more per month than `budget.usd_per_month`."""
     instances, allowed = billed_instances(config, environ), config.budget.usd_per_month
     most = price_of(instances).most
     if most > allowed:
@@ -90,12 +90,12 @@ def check_budget(config: Config, environ: Mapping[str, str]) -> None:
 
 
 def price_as_text(amount: float) -> str:
-    """An amount as it is read: cents only where they matter."""
+    """Return an amount as text, with cents only for small amounts."""
     return f"${amount:,.0f}" if amount >= 10 else f"${amount:,.2f}"
 
 
 def between(bounds: Bounds) -> str:
-    """Two amounts as they are read, or one if they look the same."""
+    """Return a range of two amounts as text, or one amount if both look the same."""
     least, most = price_as_text(bounds.least), price_as_text(bounds.most)
     return most if least == most else f"{least} to {most}"
 
@@ -105,14 +105,14 @@ def _is_billed(target: TargetSettings, environ: Mapping[str, str]) -> bool:
 
 
 class Detectable(NamedTuple):
-    """The smallest share of wrong cases, independent of each other, that is found within a period with 95 %."""
+    """Smallest share of violations, independent of each other, that is found within a period with probability 95 %."""
 
     within_s: float
     share: float
 
 
 def hourly_opportunities(target: TargetSettings) -> Counter[str]:
-    """How many opportunities of each kind the schedule of a target plans for an hour, by counter."""
+    """Return the opportunities that the schedule of a target plans per hour, by counter."""
     hourly = Counter[str]()
     for instance in (instance for instance in instances_of(target) if instance.vantage is Vantage.WIRE):
         runs = HOUR_S / instance.settings.schedule.longest_gap.total_seconds()
@@ -122,12 +122,12 @@ def hourly_opportunities(target: TargetSettings) -> Counter[str]:
 
 
 def detectable(hourly: float) -> tuple[Detectable, ...]:
-    """What so many opportunities an hour find within each of the periods; nothing if there are none."""
+    """Return the smallest share of violations found in each period with `hourly` opportunities; empty without any."""
     return tuple(Detectable(period_s, share_found(hourly * period_s / HOUR_S)) for period_s in PERIODS_S if hourly)
 
 
 def detectable_on(config: Config) -> Mapping[tuple[str, Indicator], tuple[Detectable, ...]]:
-    """What is found, by the name of the target and what an objective counts. Both are left out where there are no opportunities."""
+    """Return the detectable shares by name of the target and indicator, without entries that have no opportunities."""
     found: dict[tuple[str, Indicator], tuple[Detectable, ...]] = {}
     for target in config.targets:
         hourly = hourly_opportunities(target)

@@ -1,7 +1,7 @@
-"""Probe instances: one probe on one target, seen from one vantage. From the configuration to what a run takes.
+"""Probe instances (one probe on one target from one vantage), from the configuration to the parameters of a run.
 
-Another configuration keeps, restarts, removes or adds probe instances (`changes_of`). One is kept when nothing changed that its runs need:
-its target without the other probes there, and its probe without the other vantages.
+Another configuration keeps, restarts, removes or adds probe instances (`changes_of`). An instance is kept if its target, apart from other
+probes, and its probe, apart from other vantages, are unchanged.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ DELIVERY_DELAY_MAX_S: Final = 5.0
 CLOSE_DETECTION_MAX_S: Final = 30.0
 LOCAL_CLOSE_DETECTION_MAX_S: Final = 3.0
 SEEK_SETTLES_S: Final = 60.0
-"""After a seek the service may deliver as before for about a minute (documentation, "Replay and purge messages")."""
+"""Longest time after a seek with deliveries as before, in seconds: about a minute (documentation, "Replay and purge messages")."""
 LOCAL_SEEK_SETTLES_S: Final = 2.0
 LOCAL_PUBLISH_TIME_ERROR_S: Final = 1.0
-"""What is not Google's is one region, and nothing there hangs for longer."""
+"""Bounds of a target that is not Google's, in seconds: it is one region, and does not hang for longer."""
 ANSWERED_S: Final = 5.0
-"""How long after it came a message is answered, if it is."""
+"""Longest time from the receipt of a message to its answer, if there is one, in seconds."""
 MARGIN_S: Final = 1.0
-"""How much longer than a lease and the way to the prober deadlines on a plain connection are. Nothing there is far away: a broken stream
-shows at once, and an emulator gets little more time for pending messages. But while messages of one key are outstanding the service may be
-late with another key (documentation, "Order messages"), so what is not longer than a lease proves nothing. Where messages are pulled, a
-lost answer shows only when the pull is given up, so they are longer by that, too.
+"""Margin of deadlines on a plain connection beyond a lease and the delivery delay, in seconds.
 
-Google's client library may keep what it received and did not hand out until leases end that it made longer itself, so what is seen
-through it gets the time that is configured.
+The servers there are near: a broken stream is noticed at once, and an emulator gets little more time for pending messages. But while
+messages of one key are outstanding the service may be late with another key (documentation, "Order messages"), so a delay within a lease
+proves nothing. With pull, a lost answer is noticed only when the pull times out, so deadlines are longer by that time, too.
+
+Google's client library may buffer received messages until leases end that it extended itself, so the configured deadlines apply to it.
 """
 
 MESSAGE_RETENTION_S: Final = 7 * 86_400.0
-"""How long a subscription of ours keeps unacknowledged messages.
+"""Time for which a prober's subscription keeps unacknowledged messages, in seconds.
 
-It is made without a retry policy, and with a dead-letter topic only for the probe that is about it: the rule `retry_backoff_max_s` is 0.
+It has no retry policy, and a dead-letter topic only for the probe of dead-lettering: the rule `retry_backoff_max_s` is 0.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedInstance:
-    """One probe on one target from one vantage, or one of the parts that its keys are divided into."""
+    """A probe on a target from a vantage, or a part of it if its keys are divided."""
 
     target: TargetSettings
     probe: ProbeName
@@ -66,38 +66,38 @@ class PlannedInstance:
 
     @property
     def name(self) -> str:
-        """Unique in a configuration."""
+        """Name, unique in a configuration."""
         return "/".join(filter(None, (self.target.name, self.probe, self.vantage, self.part_shown)))
 
     @property
     def part_shown(self) -> str:
-        """Its part among `ProbeSettings.part_names`."""
+        """Its part, from `ProbeSettings.part_names`."""
         return self.settings.part_names[self.part]
 
     @property
     def keys(self) -> int:
-        """How many of the keys it has."""
+        """Number of its keys."""
         return len(range(self.part, self.settings.keys, self.settings.parts))
 
     @property
     def experiment(self) -> Experiment:
-        """What is done there; what observes a stream is made for each run."""
+        """Experiment of the probe; one that observes a stream is created for each run."""
         observed = self.settings.observe
         return DECLARED[self.probe] if observed is None else observing(observed.plan, stream_of(observed.plan))
 
     @property
     def foreign_topic(self) -> str:
-        """The full name of another owner's topic; empty if nothing is observed."""
+        """Full name of another owner's topic; empty if no stream is observed."""
         return "" if self.settings.observe is None else self.settings.observe.topic_in(self.target.project)
 
     @property
     def is_pushed(self) -> bool:
-        """Whether messages are pushed to it."""
+        """Whether it receives pushed messages."""
         return self.experiment.uses(Mode.PUSH)
 
     @property
     def workload(self) -> Workload:
-        """How much of it."""
+        """Workload of a run."""
         settings = self.settings
         return replace(
             workload_of(self.probe, settings),
@@ -108,9 +108,9 @@ class PlannedInstance:
         )
 
     def at(self, endpoint: Endpoint) -> Target:
-        """The properties of the target for a run.
+        """Return the target for a run.
 
-        Of two endpoints whose regions are unknown each has its own, unless they are one address.
+        Of two endpoints with unknown regions each has its own region, unless they have the same address.
         """
         deadlines, peer = self.settings.deadlines, endpoint.peer
         ack_deadline_s = self.settings.ack_deadline.total_seconds()
@@ -130,8 +130,8 @@ class PlannedInstance:
         )
         if self.settings.observe is not None:
             rules = _of_others(rules, self.settings.observe, endpoint)
-        # A key may wait for another one that is acknowledged already, until the acknowledgement has provably been applied; and for a
-        # response that holds it, until its lease has ended. The lease of a lost response begins before the loss is known.
+        # A key may wait for another one that is already acknowledged, until the acknowledgement has provably been applied; and for a
+        # response that holds it, until its lease has ended. The lease of a lost response starts before the loss is known.
         waits_s = (rules.ack_settled_s, rules.ack_deadline_s + DELIVERY_DELAY_MAX_S)
         responses = any(plan.mode is not Mode.STREAMING for plan in self.experiment.subscriptions)
         begun_s = ANSWERED_S + lost_s + (sum(waits_s) if responses else max(waits_s))
@@ -152,14 +152,14 @@ class PlannedInstance:
         )
 
     def resource_name(self, instance: str) -> str:
-        """What the names of the topics and subscriptions begin with that a prober of that name makes there."""
+        """Return the start of the names of its topics and subscriptions, for a prober of that name."""
         part = f"-{self.part + 1}" if self.part_shown else ""
         lasting = f"-{LASTING}" if self.experiment.long_lived else ""
         return f"{instance}-{self.target.name}-{self.probe}-{self.vantage}{part}{lasting}"
 
 
 def _of_others(rules: Rules, observe: Observe, endpoint: Endpoint) -> Rules:
-    """The bounds for a stream of other publishers without records."""
+    """Return the bounds for a stream of other publishers without records."""
     if observe.publish_time_error is not None:
         error_s = observe.publish_time_error.total_seconds()
     else:
@@ -177,7 +177,7 @@ def _of_others(rules: Rules, observe: Observe, endpoint: Endpoint) -> Rules:
 
 
 def instances_of(target: TargetSettings) -> Iterable[PlannedInstance]:
-    """All probe instances of a target, in the order of its configuration."""
+    """Return all probe instances of a target, in the order of its configuration."""
     return tuple(
         PlannedInstance(target, name, settings, vantage, part)
         for name, settings in target.probes.items()
@@ -187,17 +187,17 @@ def instances_of(target: TargetSettings) -> Iterable[PlannedInstance]:
 
 
 def is_embedded(target: TargetSettings, environ: Mapping[str, str], override: str = "") -> bool:
-    """Whether a target is the server in this process: configured so, and nothing else is named by the caller or the environment."""
+    """Return whether a target is the server in this process: configured so, and not overridden by the caller or the environment."""
     return target.is_embedded and not override and not environ.get(EMULATOR_VARIABLE)
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """How a running prober comes to another configuration.
+    """Changes from a running configuration to another.
 
-    config                     what is in force from then on.
-    kept, changed, gone, new   the probe instances, by name. Of those that changed the old one ends and the new one begins.
-    restart                    the keys that wait for a restart.
+    config                     configuration in force after the changes.
+    kept, changed, gone, new   probe instances by name. The old version of a changed one ends, and the new one starts.
+    restart                    configuration keys that need a restart.
     """
 
     config: Config
@@ -209,9 +209,10 @@ class Changes:
 
 
 def changes_of(old: Config, new: Config, is_measured: Callable[[Objective], bool]) -> Changes:
-    """What it takes to come from one configuration to another. Raises ConfigError if that cannot be done.
+    """Return the changes from one configuration to another. Raises ConfigError if they are impossible.
 
-    `is_measured`: whether what is counted says how many were good for an objective. One of which it does not say waits for a restart.
+    `is_measured`: returns whether the counters of the running prober contain the good events of an objective. An objective without them
+    waits for a restart.
     """
     slos = {name: _slo(name, slo, old.slos.get(name), is_measured) for name, slo in new.slos.items()}
     waiting = tuple(f"slos.{name}.threshold" for name, slo in new.slos.items() if slos[name] is not slo)
@@ -229,15 +230,12 @@ def changes_of(old: Config, new: Config, is_measured: Callable[[Objective], bool
 
 
 def is_same(one: PlannedInstance, other: PlannedInstance) -> bool:
-    """Whether a run at one probe instance is what it is at the other."""
+    """Return whether the runs of two probe instances are the same."""
     return _essence(one) == _essence(other)
 
 
 def _slo(name: str, slo: Slo, old: Slo | None, is_measured: Callable[[Objective], bool]) -> Slo | None:
-    """The setting in force under a name.
-
-    It is the new objective if it is measured, else the old one, if there was one.
-    """
+    """Return the objective in force under a name: the new one if it is measured, else the old one, or None."""
     return slo if is_measured(slo.objective_named(name)) else old
 
 

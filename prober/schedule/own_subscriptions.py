@@ -1,8 +1,7 @@
-"""The user's own subscriptions, beside the prober's own messages.
+"""The user's own subscriptions, compared with the prober's own messages.
 
-They are read again and again, and compared at the time of each reading.
-
-Reading never touches what is probed: it happens in a thread, ends after a while, and a failure is reported and counted and changes nothing.
+They are read periodically, and compared at the time of each reading. A reading does not affect the probes: it runs in a thread with a
+timeout, and a failure is only reported and counted.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ _log = logging.getLogger(__name__)
 
 
 class OwnSubscriptions:
-    """Watches the subscriptions of a configuration; without any it does nothing.
+    """Watches the subscriptions of a configuration; does nothing without subscriptions.
 
-    It is also a sink, to note when runs received messages.
+    It is also a sink, to note runs that received messages.
     """
 
     def __init__(
@@ -60,9 +59,9 @@ class OwnSubscriptions:
         metrics: Metrics,
         reported: Callable[[tuple[OwnSubscriptionStatus, ...]], None],
     ) -> None:
-        """`backlogs`: the pending messages on a target.
+        """Create the watch. `backlogs`: returns the pending messages on a target.
 
-        `reported`: is called with all statuses after each reading. All on the event loop.
+        `reported` is called with all statuses after each reading. All on the event loop.
         """
         self._settings, self._backlogs, self._reported = config.monitoring, backlogs, reported
         self._metrics, self._health = metrics.own(), metrics.health
@@ -84,7 +83,7 @@ class OwnSubscriptions:
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """Why own subscriptions are not found, one line each."""
+        """Reasons why own subscriptions are not found, one line each."""
         return self._discoveries.troubles
 
     async def __aenter__(self) -> Self:
@@ -100,14 +99,14 @@ class OwnSubscriptions:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self._resources.aclose()
 
-    # --- looking -------------------------------------------------------------------------------------------------------------
+    # --- readings ------------------------------------------------------------------------------------------------------------
 
     async def _age(self) -> None:
         for target in self._targets.values():
             self._ages[target.name].aged(joined(self._backlogs(target.series).values()).oldest_unacked_age_s, wall_s())
 
     def _follow(self) -> None:
-        """Watches what is named and what was found from now on."""
+        """Watch the named subscriptions and those found so far."""
         watched = self._discoveries.subscriptions() | self._named
         self._statuses = {
             name: self._statuses.get(name) or OwnSubscriptionStatus(name, one.target.name, one.late_after_s)
@@ -116,7 +115,7 @@ class OwnSubscriptions:
         self._metrics.follow({name: one.target for name, one in watched.items()})
 
     async def _look(self) -> None:
-        """Looks for subscriptions if that is due, and reads all, one project after the other."""
+        """Discover subscriptions if that is due, and read all of them, one project after the other."""
         if self._discoveries and monotonic_s() >= self._discover_due_t:
             self._discover_due_t = monotonic_s() + DISCOVER_EVERY_S
             await self._discoveries.look(self._named)
@@ -143,7 +142,7 @@ class OwnSubscriptions:
             self._statuses[name] = self._beside(self._statuses[name], readings[name], now)
 
     def _beside(self, status: OwnSubscriptionStatus, reading: Reading, now: float) -> OwnSubscriptionStatus:
-        """A reading, and how the prober stood at the time of its newest point."""
+        """Return the status with a reading and the prober's state at the time of its newest point."""
         point = reading.oldest_unacked_age
         prober = self._ages[status.target].side(now if point is None else point.at, status.late_after_s)
         return replace(status, read_at=now, failure="", reading=reading, prober=prober)
@@ -154,24 +153,24 @@ class OwnSubscriptions:
             self._metrics.read(one)
         self._reported(statuses)
 
-    # --- what runs say -------------------------------------------------------------------------------------------------------
+    # --- callbacks of runs ---------------------------------------------------------------------------------------------------
 
     def begin(self, run: RunBegun) -> _Heard:
-        """A run begins."""
+        """Return the listener of a run."""
         others_publish = not all(rules.publishes_recorded for rules in run.rules.values())
         return _Heard(self._ages.get(run.probe_instance.target), run.started_at, others_publish=others_publish)
 
-    # --- what the schedule says ----------------------------------------------------------------------------------------------
+    # --- callbacks of the schedule -------------------------------------------------------------------------------------------
 
     def expected(self, name: str) -> None:
-        """It is time."""
+        """Do nothing: the reading starts."""
 
     def skipped(self, name: str, reason: SkipReason) -> None:
-        """It was time, and the last look is still under way; the age of what was read says so."""
+        """Log a skipped reading; the age of the last reading shows it, too."""
         _log.debug("%s: skipped: %s", name, reason)
 
     def failed(self, name: str, error: BaseException) -> None:
-        """It ended by a mistake of ours: from now on nothing is known until it succeeds."""
+        """Report an internal error, and mark all statuses as failed until a reading succeeds."""
         self._health.internal_error(Component.SCHEDULER)
         _log.error("internal error in %s", name, exc_info=error)
         for own, status in self._statuses.items():
@@ -180,15 +179,15 @@ class OwnSubscriptions:
 
 
 class _Heard:
-    """Listens to one run until it has ended."""
+    """Notes the receipts of one run until its end."""
 
     def __init__(self, ages: ProberAges | None, begun_at: float, *, others_publish: bool) -> None:
         self._ages, self._begun_at, self._others_publish = ages, begun_at, others_publish
 
     def event(self, seen: Observation) -> None:
-        """The pending messages show more than one event.
+        """Note the age of a first delivery of another publisher's message.
 
-        But messages of other publishers are known to be pending only when they come.
+        Other messages are covered by the pending ones; those of other publishers become known only at their delivery.
         """
         if self._ages is None or not self._others_publish or seen.kind is not DeliveryKind.FIRST:
             return
@@ -197,7 +196,7 @@ class _Heard:
             self._ages.aged(max(0.0, now - seen.event.publish_time / 1e9), now)
 
     def ended(self, end: RunEnded) -> None:
-        """The run is over."""
+        """Note the period of the run, and whether it received messages."""
         if self._ages is not None:
             self._ages.ran(self._begun_at, end.ended_at, received=any(map(end.result.counters.get, RECEIVED)))
 
@@ -211,11 +210,11 @@ def _target_of(own: OwnSubscription | OwnDiscovery, targets: Iterable[TargetSett
 
 
 AdminOf = Callable[[str], Admin | None]
-"""The administration of a target, by its name; None: no connection to it is open."""
+"""Returns the administration of a target by its name; None without an open connection."""
 
 
 class Watched(NamedTuple):
-    """How an own subscription is compared: with which target, and from which age of a message on it is late."""
+    """Settings of a watched subscription: the target it is compared with, and the age from which a message is late."""
 
     target: TargetSettings
     late_after_s: float
@@ -223,7 +222,7 @@ class Watched(NamedTuple):
 
 @dataclass(slots=True)
 class _Found:
-    """The result of a rule. `left_out`: None while it is not known. `trouble`: why it has no result; empty: it has one."""
+    """Result of a rule. `left_out`: None if unknown. `trouble`: reason for a missing result; empty with a result."""
 
     names: tuple[str, ...] = ()
     left_out: int | None = None
@@ -231,9 +230,9 @@ class _Found:
 
 
 class OwnDiscoveries:
-    """The rules of a configuration, and the subscriptions that each has found. For the event loop.
+    """Rules of a configuration, and the subscriptions found by each. For the event loop.
 
-    What cannot be listed stays as it was last found, is logged once and reported as trouble of the prober; it is no fault of a service.
+    If listing fails, the last result stays; the failure is logged once and reported as trouble of the prober, not as a fault of a service.
     """
 
     def __init__(self, rules: Collection[tuple[OwnDiscovery, TargetSettings]], admin_of: AdminOf, metrics: OwnMetrics) -> None:
@@ -245,11 +244,11 @@ class OwnDiscoveries:
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """Why rules have no result, one line each."""
+        """Reasons why rules have no result, one line each."""
         return tuple(found.trouble for _, _, found in self._rules.values() if found.trouble)
 
     def subscriptions(self) -> dict[str, Watched]:
-        """Those that were found, by name."""
+        """Return the found subscriptions, by name."""
         return {
             name: Watched(target, rule.late_after.total_seconds())
             for rule, target, found in self._rules.values()
@@ -257,7 +256,7 @@ class OwnDiscoveries:
         }
 
     async def look(self, named: Collection[str]) -> None:
-        """Looks once for each rule. Subscriptions that are `named`, those of other rules and those of probers are not found again."""
+        """Apply each rule once. Subscriptions in `named`, of other rules and of probers are not found again."""
         for number, (rule, target, found) in self._rules.items():
             others = {name for other, (_, _, of) in self._rules.items() if other != number for name in of.names}
             await self._look(number, rule, target, found, {*named, *others})
@@ -283,14 +282,14 @@ class OwnDiscoveries:
             _log.warning("%s", found.trouble)
 
     async def _listed(self, target: TargetSettings, project: str) -> Mapping[str, Mapping[str, str]]:
-        """All subscriptions of a project with their labels. Raises BrokerError."""
+        """Return all subscriptions of a project with their labels. Raises BrokerError."""
         admin = self._admin_of(target.name)
         if admin is None:
             raise BrokerError(f"nothing is probed on {target.name}")
         return await admin.subscriptions(project)
 
     def _count(self) -> None:
-        """Reports to the metrics, by target; of one with a rule that cannot tell nothing is known."""
+        """Report the results to the metrics by target; NaN if a rule of the target has no result."""
         by_target: dict[str, list[_Found]] = {}
         for _, target, found in self._rules.values():
             by_target.setdefault(target.name, []).append(found)

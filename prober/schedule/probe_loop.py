@@ -1,4 +1,4 @@
-"""The probe loop of one probe instance: run after run as scheduled, each passed to the run listeners, and none under maintenance."""
+"""The probe loop of one probe instance: runs by its schedule, reported to the run listeners; none under maintenance."""
 
 from __future__ import annotations
 
@@ -34,15 +34,16 @@ from prober.slo.counts import SloCounters
 from prober.slo.indicators import Indicator
 
 STUCK_MARGIN_S: Final = 60.0
-"""A run that takes this much longer than everything it may wait for is stuck."""
+"""Time beyond the longest duration of a run after which the run is stuck, in seconds."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the probe loops of a target share: its metrics, the status of each probe instance, the run listeners of each, counters,
-    and checkpoints of long-lived probes.
+    """Shared objects of the probe loops of a target.
+
+    They are its metrics, the status of each probe instance, the run listeners of each, counters, and checkpoints of long-lived probes.
     """
 
     metrics: TargetMetrics
@@ -54,7 +55,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class OpenProbe:
-    """A probe instance with what it takes to work there."""
+    """A probe instance with its connections."""
 
     probe_instance: instances.PlannedInstance
     endpoint: Endpoint
@@ -63,17 +64,17 @@ class OpenProbe:
 
     @property
     def resource_name(self) -> str:
-        """What the names of its topics and subscriptions begin with."""
+        """Start of the names of its topics and subscriptions."""
         return self.probe_instance.resource_name(self.instance)
 
     @property
     def names_in_metrics(self) -> tuple[str, ...]:
-        """What its subscriptions are called in metrics; the first is also its topic's name."""
+        """Names of its subscriptions in metrics; the first is also its topic's name."""
         return names_in_metrics(self.resource_name, self.probe_instance.experiment.subscriptions)
 
     @property
     def shown(self) -> ProbeInstance:
-        """The probe instance as it is shown, before anything is made there."""
+        """The probe instance as it is displayed, before its resources exist."""
         instance, target, schedule = self.probe_instance, self.probe_instance.target, self.probe_instance.settings.schedule
         return ProbeInstance(
             target=target.name,
@@ -123,30 +124,30 @@ class ProbeLoop:
 
     @property
     def name(self) -> str:
-        """What its topic and first subscription are called in metrics: their names without the part that changes."""
+        """Name of its topic and first subscription in metrics, without their variable part."""
         return self._provisioner.name
 
     @property
     def shown(self) -> ProbeInstance:
-        """The probe instance as it is shown, with the topic and subscription of the run under way, or else of the next one."""
+        """The probe instance as it is displayed, with the resources of the current or the next run."""
         resources = self._provisioner.resources
         return replace(self.open_probe.shown, topic=resources.topic, subscription=resources.subscription)
 
     @property
     def backlogs(self) -> dict[str, Backlog]:
-        """The pending messages, by subscription as metrics name it."""
+        """Pending messages by subscription, with its name in metrics."""
         return self._provisioner.backlogs
 
     def age(self) -> None:
-        """Notes for the run under way how old the oldest unacknowledged message is; to be called once a second."""
+        """Record the age of the oldest unacknowledged message for the current run; to be called once a second."""
         if self._running is not None:
             age_s = joined(self.backlogs.values()).oldest_unacked_age_s
             self._running.recording.timings.took(Latency(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s))
 
     def count_slice(self) -> None:
-        """Counts a slice of time of each subscription for the objectives about time.
+        """Count a slice of time of each subscription for the objectives about time.
 
-        The pending messages of other publishers are unknown. A key that stalled while the event loop lagged is undecided.
+        Pending messages of other publishers are unknown. A key that stalled while the event loop lagged is undecided.
         """
         if self.open_probe.probe_instance.foreign_topic:
             return
@@ -161,27 +162,27 @@ class ProbeLoop:
 
     @property
     def longest_s(self) -> float:
-        """How long a run may take."""
+        """Longest duration of a run, in seconds."""
         return self._target.act_timeout_s + self._target.drain_s + STUCK_MARGIN_S
 
     def expected(self) -> None:
-        """The schedule asked for a run."""
+        """Record that a run is due."""
         self._series.count(families.PROBE_RUNS_EXPECTED)
         self._live.expected(self.open_probe.shown)
 
     def skipped(self, reason: SkipReason) -> None:
-        """A run that the schedule asked for does not start."""
+        """Record that a due run does not start."""
         self._series.count(families.SCHEDULER_SKIPS, reason)
         self._live.skipped(self.open_probe.shown, reason, wall_s())
 
     def stuck(self) -> bool:
-        """Whether a run goes on although everything that it may wait for has an end by now."""
+        """Return whether a run continues although all its waits have ended by now."""
         return self._running_since_t is not None and monotonic_s() - self._running_since_t > self.longest_s
 
     def maintenance(self) -> str | None:
-        """The reason for the target's maintenance, perhaps empty; None: there is none.
+        """Return the reason for the target's maintenance, perhaps empty; None without maintenance.
 
-        The live state is updated.
+        Updates the live state.
         """
         now = wall_s()
         window = self._maintenance_of(self.open_probe.probe_instance.target, datetime.fromtimestamp(now, UTC))
@@ -190,7 +191,7 @@ class ProbeLoop:
         return reason
 
     async def go(self, run_id: str = "") -> None:
-        """One run, of that id if it has one already, unless the target is under maintenance; one that ends so is not counted."""
+        """Carry out a run, by its id if given, unless the target is under maintenance; a run that ends under maintenance is not counted."""
         open_probe = self.open_probe
         instance = open_probe.probe_instance
         if self.maintenance() is not None:
@@ -216,19 +217,16 @@ class ProbeLoop:
                 self._undone(operation, planned - self._calls[operation], ours=run.recording.stood_still)
 
     def give_up(self) -> None:
-        """The metrics report from now on that this prober does not run the probe."""
+        """Report in the metrics that this prober no longer runs the probe."""
         self._series.remove(families.PROBE_ASSIGNED)
 
     async def leave(self) -> None:
-        """Deletes what was made at the target. Nothing is probed here any more, which the number of keys says."""
+        """Delete the resources at the target, and report 0 probed keys."""
         self._subscription.probes(0)
         await self._provisioner.leave(self.open_probe.broker.admin)
 
     def _administered(self, operation: AdminOperation, latency_s: float, *, failed: bool) -> None:
-        """After a process pause the prober may have missed the answer.
-
-        So the failure is perhaps the prober's own.
-        """
+        """Record the end of an administration call. A failure is undecided after a process pause: the prober may have missed the answer."""
         lagged_s = self._lagged_s(latency_s)
         self._calls[operation] += 1
         if failed:
@@ -239,7 +237,7 @@ class ProbeLoop:
             self._metrics.count(families.UNDECIDED_DURATIONS, Indicator.CONTROL_PLANE_LATENCY)
 
     def _undone(self, operation: AdminOperation, count: int, *, ours: bool) -> None:
-        """So many administration calls failed, or were not made since the target or its administration was unreachable."""
+        """Count failed administration calls, and calls not made since the target or its administration was unreachable."""
         for _ in range(count):
             if ours:
                 self._counters.ended(Indicator.CONTROL_PLANE_LATENCY, undecided=1)
@@ -249,7 +247,7 @@ class ProbeLoop:
                 self._metrics.count(families.CONTROL_PLANE_FAILURES, operation)
 
     def _lagged_s(self, taken_s: float) -> float:
-        """For how long of what took so long, until now, the event loop lagged, as far as a run that goes on knows."""
+        """Return how long the event loop lagged during the last `taken_s` seconds, in seconds; 0 without a current run."""
         return 0.0 if self._running is None else self._running.recording.lagged_s(taken_s)
 
     def _say(self, result: RunResult) -> None:

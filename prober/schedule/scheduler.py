@@ -1,18 +1,16 @@
-"""When probes run: the points in time of a schedule become runs, and each run that does not happen is counted.
+"""The scheduler: each point in time of a schedule becomes a run, or is counted as skipped.
 
-APScheduler watches the clock and says that a point has come. What follows is decided here, because what it does by itself would hide
-things:
+APScheduler watches the clock and reports due points. All further decisions are made here, because its own behaviour would hide missed runs:
 
-* It joins several missed starts into one without a word, and drops a start that is a second late. Here every point is *expected*; of
-  several that were missed (the loop was blocked, the machine slept) the last is made up for and the others are misfires.
-* Its jitter for intervals adds up, since each start counts from the delayed one before, and is not seeded. Here points stay where they
-  are, and each run waits a random time after its point.
-* Its crontab counts weekdays from Monday and wants both days to match. Here `Cron` itself says when the points are.
-* It lists all missed points one by one, which after a step of the system's clock may be millions. Here they are counted.
-* It stops without waiting. Here a run is a task of its own, which is waited for, and which `run_now` can begin as well.
+* It silently merges several missed starts, and drops a start that is a second late. Here every point is *expected*. After several missed
+  points (the loop was blocked, the machine slept) the last one starts a run, and the others are misfires. * Its jitter for intervals adds
+  up, since each start counts from the delayed previous one, and has no seed. Here points are fixed, and each run waits a random time after
+  its point. * Its crontab counts weekdays from Monday and requires day and weekday to match. Here `Cron` computes the points. * It lists
+  all missed points, which may be millions after a step of the system's clock. Here they are counted. * It stops without waiting. Here a run
+  is a separate task, which `stop` waits for, and which `run_now` can start, too.
 
-Points follow the system's clock, in UTC, where no day has 23 hours: a clock that is set forward looks like missed starts, and one that
-is set back holds everything up until it has caught up, which `alive` tells.
+Points follow the system's clock, in UTC, where no day has 23 hours. A clock set forward looks like missed starts. A clock set back stops
+the schedule until it has caught up, which `alive` reports.
 """
 
 from __future__ import annotations
@@ -44,16 +42,18 @@ from prober.sinks.metrics.label_values import SkipReason
 
 HEARTBEAT_S: Final = 2.5
 FIRST_RUNS_APART_S: Final = 2.0
-"""Of many that are added together: if all began in the same moment, they would measure and starve each other."""
+"""Time between the first runs of actions added together, in seconds: simultaneous runs would affect each other's measurements."""
 SPREAD_S: Final = 60.0
-"""The later points of all intervals are spread over this time, or over the interval if that is shorter: runs that begin together take the
-processor from each other, and end UNKNOWN on a busy machine."""
+"""Time over which the later points of all intervals are spread, in seconds, or the interval if that is shorter.
+
+Runs that start together compete for the processor, and end UNKNOWN on a busy machine.
+"""
 SPREAD_STEP: Final = 0.618034
-"""The golden ratio: however many points are spread by multiples of it, they lie apart."""
+"""The golden ratio: any number of points at its multiples lie apart."""
 LATE_MAX_S: Final = 3600
-"""A point of a crontab line is a time of the day: who comes later than this does not make up for it."""
+"""Longest delay of a crontab point, in seconds: it is a time of day, so a later start does not make up for it."""
 MISSED_COUNTED_MAX: Final = 10_000
-"""More points than this at once were not missed: the clock was set. They are logged, not counted."""
+"""Largest number of points that count as missed at once; with more, the clock was set. Those are logged, not counted."""
 
 Action: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -61,7 +61,7 @@ _log = logging.getLogger(__name__)
 
 
 class _SystemClock(datetime):
-    """The system's clock as APScheduler asks for it: it takes no clock, so it finds this one in the place of `datetime`."""
+    """The system's clock for APScheduler: it accepts no clock, so this class replaces its `datetime`."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
@@ -79,25 +79,25 @@ class ScheduleListener(Protocol):
     """
 
     def expected(self, name: str) -> None:
-        """The schedule asked for a run. It starts, unless `skipped` follows."""
+        """Report a due run. It starts, unless `skipped` follows."""
 
     def skipped(self, name: str, reason: SkipReason) -> None:
-        """An expected run does not start: its time was missed, or one is under way."""
+        """Report a due run that does not start: its time was missed, or another run is running."""
 
     def failed(self, name: str, error: BaseException) -> None:
-        """The action raised, which is a mistake of ours. The schedule goes on."""
+        """Report an internal error of the action. The schedule continues."""
 
 
 class _Every(BaseTrigger):  # type: ignore[misc]
-    """The points of an interval, from the first time that it is asked. All but the first are `shift` later, which is less than it."""
+    """Points of an interval, from the first call on. All but the first are `shift` later, which is less than the interval."""
 
     def __init__(self, interval: timedelta, shift: timedelta = timedelta(0)) -> None:
         self._interval, self._shift = interval, shift
         self._first: datetime | None = None
-        self._counted: datetime  # known from the first question on
+        self._counted: datetime  # set by the first call
 
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
-        """The point after `previous`; of several that have passed by now, the last."""
+        """Return the point after `previous`, or the latest of several that have passed."""
         if previous is None:
             self._first, self._counted = now, now - self._interval
             return now
@@ -106,27 +106,27 @@ class _Every(BaseTrigger):  # type: ignore[misc]
         return previous + max(1, (now - previous) // self._interval) * self._interval
 
     def come(self, until: datetime) -> int:
-        """How many points have come since this was last asked, up to and including the point `until`."""
+        """Return the number of points since the last call, up to and including the point `until`."""
         count = (until - self._counted) // self._interval
         self._counted = until
         return count
 
 
 class _Crontab(BaseTrigger):  # type: ignore[misc]
-    """The points of a crontab line."""
+    """Points of a crontab line."""
 
     def __init__(self, cron: Cron) -> None:
         self._cron = cron
         self._counted: datetime  # known from the first question on
 
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
-        """The point after `previous`; of several that have passed by now, the last."""
+        """Return the point after `previous`, or the latest of several that have passed."""
         if previous is None:
             previous = self._counted = now
         return max(self._cron.following(previous), self._cron.latest(now))
 
     def come(self, until: datetime) -> int:
-        """How many points have come since this was last asked, up to and including the point `until`; stops beyond the bound."""
+        """Return the number of points since the last call, up to and including the point `until`; stop beyond the bound."""
         count, point = 0, self._cron.following(self._counted)
         while point <= until and count <= MISSED_COUNTED_MAX:
             count, point = count + 1, self._cron.following(point)
@@ -136,7 +136,7 @@ class _Crontab(BaseTrigger):  # type: ignore[misc]
 
 @dataclass(slots=True)
 class _Job:
-    """What is run under a name. `acting`: its current run is past the random wait; `leaving`: none begins any more."""
+    """A scheduled action. `acting`: its current run is past the random wait; `leaving`: no further run starts."""
 
     name: str
     points: _Every | _Crontab
@@ -149,15 +149,15 @@ class _Job:
 
     @property
     def running(self) -> bool:
-        """Whether a run is under way."""
+        """Whether a run is running, or waiting its random time."""
         return self.task is not None and not self.task.done()
 
 
 class Scheduler:
-    """Runs actions at the points of their schedules, on the event loop it is started on. Runs of one name never overlap.
+    """Runs actions at the points of their schedules, on the event loop on which it is started.
 
-    Everything is to be called on that loop. Names that were not added are a KeyError. `seed` repeats the random waits; without one
-    each process draws its own, so that probers do not march in step.
+    Runs of the same name never overlap. All methods must be called on that loop. Unknown names raise KeyError. `seed` repeats the random
+    waits; without a seed each process draws its own, so that probers are not in step.
     """
 
     def __init__(self, listener: ScheduleListener, seed: int | None = None, clock: Callable[[], float] = monotonic_s) -> None:
@@ -175,11 +175,11 @@ class Scheduler:
         self._timer.add_job(self._tick, _Every(timedelta(seconds=HEARTBEAT_S)), misfire_grace_time=None, coalesce=True)
 
     def add(self, name: str, schedule: Schedule, jitter_s: float, action: Action) -> None:
-        """Runs `action` at each point of the schedule, after a random wait of up to `jitter_s`. Call it on the event loop.
+        """Run `action` at each point of the schedule, after a random wait of up to `jitter_s`. Call it on the event loop.
 
         The first run of an interval starts at once: instead of the random wait it keeps `FIRST_RUNS_APART_S` from the first runs of others.
-        The later points are spread over `SPREAD_S`, so that the second one comes up to so much later.
-        Raises ValueError if the name is scheduled already.
+        The later points are spread over `SPREAD_S`, so the second point may be later by up to that time. Raises ValueError if the name is
+        scheduled already.
         """
         if name in self._jobs:
             raise ValueError(f"{name!r} is scheduled already")
@@ -197,27 +197,27 @@ class Scheduler:
         )
 
     async def drop(self, name: str, grace_s: float = inf) -> None:
-        """Takes a name off the schedule, and waits until its run has ended: none begins from now on. It may be added again after that.
+        """Remove a name from the schedule, and wait until its run has ended. The name may be added again afterwards.
 
         A run that takes longer than `grace_s` from now on is cancelled.
         """
         job = self._jobs[name]
         job.leaving = True
         self._timer.remove_job(name)
-        await asyncio.sleep(0)  # a point that came on this turn of the loop has been refused by now
+        await asyncio.sleep(0)  # a point due on this turn of the loop has been refused by now
         if job.task is not None:
             await _end((job.task,), grace_s)
         del self._jobs[name]
 
     def start(self) -> None:
-        """Begins. To be called once, on the running event loop."""
+        """Start the schedule. To be called once, on the running event loop."""
         self._timer.start()
 
     async def stop(self, grace_s: float) -> None:
-        """No new runs; waits for those under way up to `grace_s`, then cancels them and waits until they have ended."""
+        """Start no further runs; wait up to `grace_s` for running ones, then cancel them and wait until they have ended."""
         if self._timer.running:
             self._timer.pause()
-            await asyncio.sleep(0)  # whatever came due before has begun by now
+            await asyncio.sleep(0)  # every run due before has started by now
             self._stopping = True
             self._timer.shutdown(wait=False)
             await asyncio.sleep(0)  # that happens on the loop's next turn
@@ -225,31 +225,31 @@ class Scheduler:
         await _end((job.task for job in self._jobs.values() if job.task is not None), grace_s)
 
     def next_run_at(self, name: str) -> float | None:
-        """The next point of a schedule, in seconds since 1970, without the random wait. None if there is none, or not yet."""
+        """Return the next point of a schedule in seconds since 1970, without the random wait; None if there is none, or before `start`."""
         known = self._jobs[name]
         job = self._timer.get_job(known.name) if self._timer.running else None
         return None if job is None else job.next_run_time.timestamp()
 
     def running(self, name: str) -> bool:
-        """Whether a run is under way, its random wait included."""
+        """Return whether a run is running, or waiting its random time."""
         return self._jobs[name].running
 
     def run_now(self, name: str, action: Action | None = None) -> bool:
-        """Begins a run that the schedule did not ask for; `action` takes the place of the usual one in it.
+        """Start a run beyond the schedule; `action` replaces the usual one in it.
 
-        False if one is under way, while the name is dropped, before `start` and after `stop`.
+        Return False if another run is running, while the name is dropped, before `start` and after `stop`.
         """
         job = self._jobs[name]
         return self._begin(job, 0.0, action or job.action)
 
     def alive(self, within_s: float) -> bool:
-        """Whether points in time were noticed within these seconds. Looks at a heartbeat, which comes every `HEARTBEAT_S`."""
+        """Return whether the heartbeat of the schedule, due every `HEARTBEAT_S`, ran within the last `within_s` seconds."""
         return self._timer.running and self._tick_t is not None and self._clock() - self._tick_t <= within_s
 
-    # --- what APScheduler says -----------------------------------------------------------------------------------------------
+    # --- callbacks of APScheduler ---------------------------------------------------------------------------------------------
 
     def _came(self, event: JobSubmissionEvent) -> None:
-        """Points have come; `_due` follows for the last of them."""
+        """Count the points of a job that have passed; `_due` follows for the last of them."""
         job = self._jobs.get(event.job_id)
         if job is None:
             return  # the heartbeat
@@ -264,19 +264,19 @@ class Scheduler:
             self._listener.skipped(job.name, SkipReason.MISFIRE)
 
     def _missed(self, event: JobExecutionEvent) -> None:
-        """A point came too late to make up for it; `_due` does not follow."""
+        """Skip a point that is too late to make up for; `_due` does not follow."""
         if event.job_id in self._jobs:
             self._listener.skipped(event.job_id, SkipReason.MISFIRE)
 
     async def _due(self, job: _Job) -> None:
-        """Begins the run of a point. Is a coroutine because APScheduler calls functions in threads."""
+        """Start the run of a point. A coroutine, because APScheduler calls functions in threads."""
         delay_s = self._turn_s() if job.punctual else self._random.uniform(0.0, job.jitter_s)
         job.punctual = False
         if not self._begin(job, delay_s, job.action):
             self._listener.skipped(job.name, SkipReason.OVERLAP)
 
     def _turn_s(self) -> float:
-        """How long a first run waits for those that were to begin before it."""
+        """Return how long a first run waits for earlier first runs, in seconds."""
         now = self._clock()
         begins_t = max(now, self._next_first_t)
         self._next_first_t = begins_t + FIRST_RUNS_APART_S
@@ -300,7 +300,7 @@ class Scheduler:
             job.acting = True
             await action()
         except asyncio.CancelledError as error:
-            if not (self._stopping or job.leaving):  # it came from within the action
+            if not (self._stopping or job.leaving):  # it was raised within the action
                 self._listener.failed(job.name, error)
             raise
         except Exception as error:
@@ -308,7 +308,7 @@ class Scheduler:
 
 
 async def _end(tasks: Iterable[asyncio.Task[None]], grace_s: float = 0.0) -> None:
-    """Waits for tasks, cancels what is not done by then, and waits for that, however long it takes."""
+    """Wait for tasks, cancel unfinished ones, and wait for their end without a limit."""
     rest = {task for task in tasks if not task.done()}
     if rest and grace_s > 0.0:
         _, rest = await asyncio.wait(rest, timeout=None if grace_s == inf else grace_s)
@@ -319,14 +319,14 @@ async def _end(tasks: Iterable[asyncio.Task[None]], grace_s: float = 0.0) -> Non
 
 
 class Regular:
-    """Something to be done again and again, `every_s` seconds after the time before."""
+    """A periodic action, due `every_s` seconds after its previous due time."""
 
     def __init__(self, every_s: float, action: Callable[[], None]) -> None:
         self._every_s, self._action = every_s, action
         self._due_t = monotonic_s() + every_s
 
     def at(self, now: float, *, at_once: bool = False) -> None:
-        """Does it if it is due, or wanted at once."""
+        """Run the action if it is due, or `at_once`."""
         if now >= self._due_t:
             self._due_t = max(now, self._due_t + self._every_s)
             at_once = True

@@ -1,17 +1,17 @@
-"""Sharding: each probe instance is probed by one prober of a group.
+"""Sharding: each probe instance is run by one prober of a group.
 
-Each prober of a group holds a membership lease, and one lease for each probe instance it runs. The members determine the owner of each
-probe instance (`shares`), the same for all. A prober takes its own instances as soon as they are free, and gives back another's as soon as
-its run has ended. The lease of a prober that was killed ends by itself, and the others take over.
+Each prober of a group holds a membership lease, and a lease for each probe instance it runs. All members compute the same owner of each
+probe instance (`shares`). A prober takes its own instances as soon as they are free, and releases another owner's as soon as the current
+run has ended. The lease of a killed prober expires, and the others take over.
 
-A probe instance that changes hands is probed on a new topic, in a new epoch, so nothing of the old run can be taken for a fault.
+A probe instance with a new owner runs on a new topic, in a new epoch, so remains of the old run cannot look like a fault.
 
-While the store cannot be reached each prober goes on with the instances it has. For a moment after that none takes more, so that the others
-can renew leases that have ended meanwhile. A prober that could not reach the store since it started takes all instances after a while:
-double probing only costs messages, while a fault on an instance without probing stays unknown.
+While the store is unreachable each prober continues with its instances. For a moment afterwards no prober takes more, so that the others
+can renew leases that expired meanwhile. A prober that has not reached the store since its start takes all instances after a while: double
+probing only costs messages, while a fault on an instance without probing stays unknown.
 
-A store whose revision this program may not use is another matter: the other probers can use it and probe everything. A prober that finds
-an incompatible store keeps the probe instances whose leases it held, and takes no others, however long that lasts.
+A store with an incompatible revision is different: the other probers can use it and run all instances. A prober that finds an incompatible
+store keeps the probe instances whose leases it held, and takes no others, however long that lasts.
 """
 
 from __future__ import annotations
@@ -37,12 +37,10 @@ _log = logging.getLogger(__name__)
 
 
 def shares(instances: Collection[str], members: Collection[str]) -> dict[str, str]:
-    """The owner of each probe instance, by rendezvous hashing.
+    """Return the owner of each probe instance, by rendezvous hashing.
 
-    No member gets more than a fair share, rounded up.
-
-    The result is the same for the same members, in any order; few instances move when a member joins or leaves. Without members and with
-    probe instances it raises ValueError.
+    No member gets more than a fair share, rounded up. The result is the same for the same members, in any order; few instances move when a
+    member joins or leaves. Raises ValueError with probe instances and without members.
     """
     most = -(-len(instances) // max(1, len(members)))
     load = dict.fromkeys(members, 0)
@@ -56,7 +54,10 @@ def shares(instances: Collection[str], members: Collection[str]) -> dict[str, st
 
 
 class ShardingMember:
-    """One prober's part in it. `take` starts a probe instance; `give` ends it, after the run under way; `failed` gets internal errors."""
+    """A prober's membership in the group.
+
+    `take` starts a probe instance; `give` ends it, after the current run; `failed` receives internal errors.
+    """
 
     def __init__(
         self,
@@ -78,28 +79,30 @@ class ShardingMember:
         self._asking, self._has_left = threading.Lock(), False
         self._is_alone = False
         self.error = ""
-        """Why the store could not be asked last time; empty if it could."""
+        """Reason why the last query of the store failed; empty if it succeeded."""
         self.incompatible = ""
-        """Why this program may not use the store, by the last answer of the store; empty if it may."""
+        """Reason why this program may not use the store, by the store's last answer; empty if it may."""
 
     async def keep_on(self) -> None:
-        """Takes part until it is cancelled."""
+        """Take part until it is cancelled."""
         while True:
             try:
                 await self.tick()
-            except Exception as fault:  # a mistake of ours: what is held is probed on
+            except Exception as fault:  # an internal error: the held instances continue
                 self._failed(fault)
             await asyncio.sleep(TICK_S)
 
     async def tick(self) -> None:
-        """Asks once, and does what follows from it."""
+        """Query the leases once, and start and end probe instances accordingly."""
         try:
             mine, held = await asyncio.to_thread(self._ask, frozenset(self._held), self._clock() >= self._hesitates_until_t)
         except StatusError as error:
             self._go_on_without_store(error)
             return
         self.error, self.incompatible, self._is_alone = "", "", False
-        self._begin((held - self._held - self._giving.keys()).intersection(self._instances))  # which may have changed meanwhile
+        self._begin(
+            (held - self._held - self._giving.keys()).intersection(self._instances)
+        )  # the instances may have changed meanwhile
         for instance in self._held - held:
             self._end(instance)  # another prober took it while the store could not be reached
         for instance in (self._held & held) - mine:
@@ -108,9 +111,8 @@ class ShardingMember:
     def follow(self, instances: Sequence[str], changed: Collection[str], renew: Callable[[str], Coroutine[Any, Any, None]]) -> None:
         """Replace the probe instances.
 
-        New ones are taken with the next tick, removed ones are given back.
-
-        `renew` restarts one that has changed, after the run under way; its lease stays with its holder.
+        New instances are taken with the next tick, removed ones are released. `renew` restarts a changed instance, after its current run;
+        its holder keeps the lease.
         """
         self._instances = tuple(instances)
         for instance in self._held - set(instances):
@@ -119,9 +121,9 @@ class ShardingMember:
             self._giving[instance] = asyncio.create_task(self._renew(instance, renew), name=f"renew {instance}")
 
     def _go_on_without_store(self, error: StatusError) -> None:
-        """Keep the probe instances that are held, and take others only if the store never answered.
+        """Keep the held probe instances; take others only if the store has never answered.
 
-        Those others are given back if the store turns out to be incompatible.
+        Those others are released if the store turns out to be incompatible.
         """
         self._hesitates_until_t = self._clock() + LEASE_S
         if isinstance(error, StoreIncompatible):
@@ -137,7 +139,7 @@ class ShardingMember:
         self.error = str(error)
 
     async def leave(self) -> None:
-        """Gives everything back, so that the others need not wait; for good, and only when no run is under way any more."""
+        """Release all leases, so that the others need not wait. Final; to be called when no run is running any more."""
         for task in self._giving.values():
             task.cancel()
         try:
@@ -146,7 +148,7 @@ class ShardingMember:
             _log.warning("the other probers are not notified that this one has stopped: %s", error)
 
     def _ask(self, held: frozenset[str], takes_more: bool) -> tuple[set[str], set[str]]:
-        """What belongs to this prober, and what it holds. In a thread."""
+        """Return the instances that this prober owns, and those it holds. In a thread."""
         with self._asking:
             if self._has_left:
                 return set(), set()
@@ -157,7 +159,7 @@ class ShardingMember:
             return mine, {name.removeprefix(INSTANCE) for name in taken}
 
     def _release_all(self) -> None:
-        """In a thread, when a question that is still under way has ended."""
+        """Release all leases, after a pending query has ended. In a thread."""
         with self._asking:
             self._has_left = True
             self._leases.release({PRESENT + self._name, *(INSTANCE + instance for instance in self._instances)})
@@ -178,12 +180,12 @@ class ShardingMember:
             self._held.discard(instance)
             await asyncio.to_thread(self._leases.release, {INSTANCE + instance})
         except StatusError:
-            pass  # it ends by itself
+            pass  # its lease expires
         finally:
             del self._giving[instance]
 
     async def _given_up(self, instance: str) -> None:
-        """An internal error is reported, and must not keep the others from probing."""
+        """Give an instance up; report an internal error, which must not keep the others from probing."""
         try:
             await self._give(instance)
             _log.info("%s: handed over", instance)

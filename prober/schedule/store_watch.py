@@ -21,14 +21,14 @@ _log = logging.getLogger(__name__)
 
 
 class StoreWatch:
-    """Reads again and again while it is entered, in a thread. If the store does not answer, the values are unknown."""
+    """Reads the status store periodically in a thread, while its context is entered. Values are unknown while the store does not answer."""
 
     def __init__(self, config: Config, metrics: Metrics, queries: StatusQueries) -> None:
         self._health, self._queries = metrics.health, queries
         self._comparisons = StoredComparisons(config, metrics.comparisons, queries)
 
     def follow(self, config: Config) -> None:
-        """Compares the targets of this configuration from now on."""
+        """Compare the targets of this configuration from now on."""
         self._comparisons.follow(config)
 
     async def __aenter__(self) -> Self:
@@ -39,11 +39,11 @@ class StoreWatch:
         self._task.cancel()
 
     def look(self) -> None:
-        """Reads once. Blocks."""
+        """Read once. Blocks."""
         self._comparisons.look()
         try:
             counts = dict[Timeliness, float](self._queries.acknowledgements(wall_s()).counts)
-        except StatusError:  # the store's own trouble is reported elsewhere
+        except StatusError:  # the store's own failure is reported elsewhere
             counts = dict.fromkeys(Timeliness, nan)
         for timeliness, count in counts.items():
             self._health.set(families.INCIDENTS_ACKNOWLEDGED, count, timeliness)
@@ -52,7 +52,7 @@ class StoreWatch:
         while True:
             try:
                 await asyncio.to_thread(self.look)
-            except Exception:  # a mistake of ours must not end the watch
+            except Exception:  # an internal error must not end the watch
                 self._health.internal_error(Component.METRICS)
                 _log.exception("internal error while the status store was read for the metrics")
             await asyncio.sleep(EVERY_S)

@@ -1,4 +1,4 @@
-"""The HTTP endpoint that Pub/Sub pushes to.
+"""The HTTP endpoint to which Pub/Sub pushes.
 
-It accepts requests with a token of Google's, and answers as an experiment decides.
+It accepts requests with a token signed by Google, and answers as an experiment decides.
 """

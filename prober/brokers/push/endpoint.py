@@ -1,16 +1,15 @@
-"""The endpoint that Pub/Sub pushes to: an app and a port of its own, on loopback unless it is configured otherwise.
+"""The endpoint to which Pub/Sub pushes: an app and a port of its own, on loopback unless configured otherwise.
 
-    POST /.../{instance}/{target}/{subscription}    one message; answered as the experiment that runs there decides
+    POST /.../{instance}/{target}/{subscription}    one message; the running experiment decides the answer
     GET  /healthz                                   200 while it runs, for load balancers
 
-The token is verified before anything else is read: without a valid token the answer is 401 and nothing else. Requests that are open when
-their run ends get 503, and are redelivered. Messages between two runs are left over from an ended run, perhaps of an ended process, since
-no other prober has this instance's subscriptions: they are acknowledged. Nacked, their key would be held back longer and longer, and the
-next run would miss its own messages. Bodies are limited in size, in time, and in how many are read at once. Everything that happens to a
-request is counted.
+The token is verified before the body is read: without a valid token the answer is an empty 401. Requests that are open when their run ends
+are answered with 503, and redelivered. Messages between two runs are left over from an ended run, perhaps of an ended process, since no
+other prober uses this instance's subscriptions. They are acknowledged: a nack would block their key for longer and longer, and the next run
+would miss its own messages. Bodies are limited in size, in time, and in concurrent reads. Every outcome of a request is counted.
 
-A request is wrapped, a JSON document with the data in base64, or unwrapped: the data alone, and everything else in headers
-(documentation, "Payload unwrapping"). Attributes of an unwrapped message are headers among others, so all headers count as attributes.
+A request is wrapped (a JSON document with the data in base64) or unwrapped (the data alone, with all other fields in headers;
+documentation, "Payload unwrapping"). Attributes of an unwrapped message are headers among others, so all headers count as attributes.
 """
 
 from __future__ import annotations
@@ -35,14 +34,17 @@ from prober.brokers.push.tokens import NoKeys, TokenVerifier
 from prober.serving.server import listen, serve
 
 BODY_BYTES_MAX: Final = 16 << 20
-"""The longest message, 10 MB, in base64, with what is around it."""
+"""Largest body in bytes: a message of the maximum size, 10 MB, in base64, with its envelope."""
 BODIES_AT_ONCE: Final = 8
 ADMITTED_WITHIN_S: Final = 2.0
-"""From the head of a request to its message. What takes longer is refused: it would be recorded later than the checker allows for."""
-HELD_MAX_S: Final = 660.0
-"""A request without an answer stays open for so long, unless the service gives up.
+"""Longest time from the head of a request to its message, in seconds.
 
-It is longer than any acknowledgement deadline.
+A slower request is refused: it would be recorded later than the checker allows.
+"""
+HELD_MAX_S: Final = 660.0
+"""Longest time for which a request without an answer stays open, in seconds, unless the service gives up.
+
+It exceeds any acknowledgement deadline.
 """
 
 TAKEN: Final = 204
@@ -61,7 +63,7 @@ _UNWRAPPED: Final = "x-goog-pubsub-"
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z")
 
 
-class _Refused(Exception):  # by this endpoint: it is reported to no run
+class _Refused(Exception):  # by this endpoint: no run receives it
     def __init__(self, outcome: PushOutcome) -> None:
         super().__init__(outcome)
         self.outcome = outcome
@@ -69,7 +71,7 @@ class _Refused(Exception):  # by this endpoint: it is reported to no run
 
 @dataclass(slots=True)
 class _Reception:
-    """A run that takes the messages of one subscription, and the requests that are open there."""
+    """A run that receives the messages of a subscription, and its open requests."""
 
     subscription: str
     tap: Tap
@@ -77,7 +79,7 @@ class _Reception:
 
 
 class TargetPushes:
-    """Takes what one target pushes. `base`: the URL of this target's part of the endpoint, as the target calls it."""
+    """Receives the pushes of one target. `base`: URL of the target's part of the endpoint, as the target calls it."""
 
     def __init__(self, base: str, verifier: TokenVerifier | None, service_account: str, audience: str) -> None:
         self._base, self._verifier = base, verifier
@@ -85,11 +87,11 @@ class TargetPushes:
         self._receptions: dict[str, _Reception] = {}
 
     def config_of(self, subscription: str) -> PushConfig:
-        """What a subscription is made with so that its messages come here."""
+        """Return the push configuration for a subscription; see the port."""
         return PushConfig(f"{self._base}/{_short(subscription)}", self._service_account, self._audience)
 
     def receive(self, subscription: str, tap: Tap) -> Callable[[], None]:
-        """Takes requests from now on; see the port."""
+        """Receive requests from now on; see the port."""
         reception = self._receptions[_short(subscription)] = _Reception(subscription, tap, set())
 
         def stop() -> None:
@@ -102,7 +104,7 @@ class TargetPushes:
         return stop
 
     async def check(self, authorization: str) -> None:
-        """Raises _Refused unless a request with this header is the target's."""
+        """Raise _Refused unless a request with this header comes from the target."""
         if self._verifier is None:
             return
         try:
@@ -113,16 +115,16 @@ class TargetPushes:
             raise _Refused(refusal)
 
     def reception(self, short_name: str) -> _Reception:
-        """The receiver of requests for a subscription; raises _Refused without one."""
+        """Return the receiver of requests for a subscription; raise _Refused without one."""
         if short_name not in self._receptions:
             raise _Refused(PushOutcome.LEFT_OVER)
         return self._receptions[short_name]
 
 
 class PushEndpoint:
-    """The endpoint of this prober, while it is entered. `url` is its address on this machine.
+    """The endpoint of this prober; it serves while the context is entered. `url` is its address on this machine.
 
-    instance   in every path, so that a proxy can tell the endpoints of several probers apart.
+    instance   part of every path, so that a proxy can distinguish the endpoints of several probers.
     counted    called with the outcome of each request.
     """
 
@@ -150,7 +152,7 @@ class PushEndpoint:
     def target(
         self, name: str, address: str, verifier: TokenVerifier | None, service_account: str = "", audience: str = ""
     ) -> TargetPushes:
-        """Take what a target pushes to this endpoint from now on.
+        """Receive the pushes of a target from now on.
 
         The target calls the endpoint by `address`, a URL. Without a verifier every request is accepted.
         """
@@ -159,7 +161,7 @@ class PushEndpoint:
         return pushes
 
     def app(self) -> FastAPI:
-        """What is served."""
+        """Return the app of the endpoint."""
         app = FastAPI(openapi_url=None)
         app.add_api_route("/healthz", lambda: Response("ok"), methods=["GET"])
         app.add_api_route("/{place:path}/{target}/{subscription}", self._push, methods=["POST"])
@@ -178,7 +180,7 @@ class PushEndpoint:
         return Response(status_code=await _answered(request, reception, received))
 
     async def _admitted(self, request: Request) -> tuple[_Reception, Received]:
-        """The message, and who takes it. Raises _Refused."""
+        """Return the message and its receiver. Raises _Refused."""
         pushes = self._targets.get(request.path_params["target"])
         if pushes is None:
             raise _Refused(PushOutcome.NOBODY)
@@ -193,7 +195,7 @@ class PushEndpoint:
 
 
 async def _body(request: Request) -> bytes:
-    """The body. Raises _Refused if it is too long."""
+    """Return the body. Raises _Refused if it is too long."""
     body = bytearray()
     async for part in request.stream():
         body += part
@@ -203,7 +205,7 @@ async def _body(request: Request) -> bytes:
 
 
 async def _answered(request: Request, reception: _Reception, received: Received) -> int:
-    """Reports the request, and waits for its status, or for the end of the request."""
+    """Report the request to the tap, and wait for its answer or its end. Return the HTTP status."""
     session, tap = PushedSession(), reception.tap
     reception.open.add(session)
     tap.opened(session, None)
@@ -227,7 +229,7 @@ def _short(subscription: str) -> str:
 
 
 class PushedSession:
-    """One push request. `answer` is the status that it is answered with, once that is decided."""
+    """One push request. `answer`: the HTTP status of its answer, once decided."""
 
     def __init__(self) -> None:
         self._name = session_name("push")
@@ -235,17 +237,17 @@ class PushedSession:
 
     @property
     def name(self) -> str:
-        """Unique in this process."""
+        """Name, unique in this process."""
         return self._name
 
     @property
     def subscriber(self) -> str:
-        """Each request is a subscriber of its own."""
+        """The session's own name: each request is a subscriber of its own."""
         return self._name
 
     @property
     def flow(self) -> None:
-        """The service decides how many requests it sends at a time."""
+        """None: the service decides how many requests it sends at a time."""
         return None
 
     @property
@@ -254,27 +256,30 @@ class PushedSession:
         return self.answer.done()
 
     def ack(self, _received: Received) -> None:
-        """Answers with success."""
+        """Answer with success."""
         self.end(TAKEN)
 
     def nack(self, _received: Received) -> None:
-        """Answers with an error."""
+        """Answer with an error."""
         self.end(REFUSED)
 
     def modify_lease(self, received: Received, seconds: int) -> None:
-        """Does nothing: how long a request may take is a setting of its subscription."""
+        """Do nothing: the longest duration of a request is a setting of its subscription."""
 
     def let_expire(self, received: Received) -> None:
-        """Does nothing: without an answer the request stays open until the service gives it up."""
+        """Do nothing: without an answer the request stays open until the service gives it up."""
 
     def end(self, status: int) -> None:
-        """Decides the answer; only the first decision counts."""
+        """Decide the answer; only the first decision counts."""
         if not self.answer.done():
             self.answer.set_result(status)
 
 
 def read_request(headers: Mapping[str, str], body: bytes, subscription: str) -> Received | None:
-    """The message of a request for a subscription, by its full name; None if it is of no known form, or for another."""
+    """Return the message of a request for a subscription, given by its full name.
+
+    None if the request has no known form, or is for another subscription.
+    """
     try:
         if f"{_UNWRAPPED}message-id" in headers:
             return _unwrapped(headers, body, subscription)

@@ -1,4 +1,4 @@
-"""Who takes pushes where nothing can be pushed."""
+"""A push receiver for targets that cannot push."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from prober.errors import NotSupported
 
 
 class Nowhere:
-    """Takes nothing, and says why."""
+    """A receiver that refuses, with a reason."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
 
     def config_of(self, _subscription: str) -> PushConfig:
-        """There is none."""
+        """Raise NotSupported."""
         self._refuse()
 
     def receive(self, _subscription: str, _tap: Tap) -> Callable[[], None]:
-        """Nothing will come."""
+        """Raise NotSupported."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:

@@ -1,12 +1,12 @@
-"""Whether a push request comes from Pub/Sub: the token that Google signs for the push configuration of a subscription (OpenID Connect).
+"""Verification of push requests by the token that Google signs for the push configuration of a subscription (OpenID Connect).
 
-What Google says to verify (documentation, "Authentication for push subscriptions"): the signature by a key of Google's, the audience,
-the issuer, the time, and that it is of the service account that the subscription was made with. Signature and time are verified by
-google-auth. Only RS256 is taken, which is what Google signs with; an unsigned token is one of another algorithm.
+Google requires these checks (documentation, "Authentication for push subscriptions"): the signature by a key of Google's, the audience, the
+issuer, the time, and the service account of the subscription. google-auth verifies signature and time. Only RS256 is accepted, with which
+Google signs; a token with another algorithm counts as unsigned.
 
-The keys are read from a file or fetched, kept for an hour, and read again when a token names a new one. Three forms are read: a JSON
-object of key ids and X.509 certificates or public keys, as Google publishes it; a JSON Web Key Set (RFC 7517), as Google publishes it too;
-and PEM, the keys of which have no ids.
+The keys are read from a file or fetched, kept for an hour, and read again when a token names a new key. Three forms are supported: a JSON
+object of key ids and X.509 certificates or public keys, as Google publishes it; a JSON Web Key Set (RFC 7517), as Google publishes it, too;
+and PEM, whose keys have no ids.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from prober.errors import ConfigError
 
 KEPT_S: Final = 3600.0
 AGAIN_AFTER_S: Final = 60.0
-"""Tokens with unknown keys cause no more frequent lookups than this."""
+"""Shortest time between two lookups caused by tokens with unknown keys, in seconds."""
 FETCH_TIMEOUT_S: Final = 10.0
 BYTES_MAX: Final = 1 << 20
 
@@ -44,17 +44,17 @@ _log = logging.getLogger(__name__)
 ALGORITHM: Final = "RS256"
 ISSUERS: Final = ("https://accounts.google.com", "accounts.google.com")
 CLOCKS_APART_S: Final = 10
-"""By so much the clock of Google may differ from ours."""
+"""Largest difference between Google's clock and the prober's, in seconds."""
 _jwt: Final[Any] = jwt  # typed in part
 
 
 class NoKeys(Exception):
-    """There are no keys, so no token can be verified; the text says why."""
+    """No keys are available, so no token can be verified; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """Public keys or certificates in PEM, by their ids, and those that have none."""
+    """Public keys or certificates in PEM: by their ids, and without ids."""
 
     by_id: Mapping[str, str] = field(default_factory=dict)
     unnamed: Sequence[str] = ()
@@ -63,12 +63,12 @@ class KeySet:
         return bool(self.by_id or self.unnamed)
 
     def candidates(self, key_id: object) -> Sequence[str]:
-        """Those that may have signed a token which names a key."""
+        """Return the keys that may have signed a token which names a key."""
         return [self.by_id[key_id]] if isinstance(key_id, str) and key_id in self.by_id else self.unnamed
 
 
 class SigningKeys:
-    """The keys at a place that `load` reads, in a thread; it raises NoKeys."""
+    """Keys read by `load` in a thread; `load` raises NoKeys."""
 
     def __init__(self, load: Callable[[], KeySet]) -> None:
         self._load = load
@@ -77,7 +77,7 @@ class SigningKeys:
         self._looking: asyncio.Task[None] | None = None
 
     async def candidates(self, key_id: object) -> Sequence[str]:
-        """Those that may have signed a token which names a key. Raises NoKeys if none could be read so far.
+        """Return the keys that may have signed a token which names a key. Raises NoKeys if none have been read.
 
         A cancelled caller leaves the download to the other waiters.
         """
@@ -93,7 +93,7 @@ class SigningKeys:
         return found
 
     async def _look(self) -> None:
-        """What is known stays known if it cannot be read now."""
+        """Read the keys; keep the known ones if that fails."""
         try:
             self._known = await asyncio.to_thread(self._load)
         except NoKeys as error:
@@ -101,7 +101,7 @@ class SigningKeys:
 
 
 def read_keys(place: str) -> KeySet:
-    """The keys in a file, or at an address that begins with https://. Raises NoKeys."""
+    """Return the keys in a file, or at an address that starts with https://. Raises NoKeys."""
     try:
         text = _fetched(place) if place.startswith("https://") else Path(place).read_text(encoding="utf-8")
         return parse_keys(text)
@@ -110,7 +110,7 @@ def read_keys(place: str) -> KeySet:
 
 
 def require_keys(path: str) -> None:
-    """Raises ConfigError if a file has no keys. Addresses are looked at when they are needed."""
+    """Raise ConfigError if a file contains no keys. Addresses are read when they are needed."""
     if not path.startswith("https://"):
         try:
             read_keys(path)
@@ -119,7 +119,7 @@ def require_keys(path: str) -> None:
 
 
 def parse_keys(text: str) -> KeySet:
-    """Reads any of the three forms; ValueError for anything else."""
+    """Parse any of the three forms. Raises ValueError for anything else."""
     if text.lstrip().startswith("{"):
         document = json.loads(text)
         web_keys = document.get("keys")
@@ -165,13 +165,13 @@ def _fetched(address: str) -> str:
 
 
 class TokenVerifier:
-    """Knows the tokens of one service account for one audience."""
+    """Verifies the tokens of one service account for one audience."""
 
     def __init__(self, keys: SigningKeys, audience: str, service_account: str) -> None:
         self._keys, self._audience, self._service_account = keys, audience, service_account
 
     async def refusal(self, authorization: str) -> PushOutcome | None:
-        """Why a request with this Authorization header is refused; None if it is from Pub/Sub. Raises NoKeys."""
+        """Return the reason to refuse a request with this Authorization header; None if Pub/Sub sent it. Raises NoKeys."""
         scheme, _, token = authorization.strip().partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             return PushOutcome.TOKEN_MISSING
