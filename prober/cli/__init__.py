@@ -1,4 +1,4 @@
-"""The command line, `ordering-prober`: the only place that knows about terminals."""
+"""The command line, `ordering-prober`: the only package that writes to a terminal."""
 
 from prober.cli.program import main
 

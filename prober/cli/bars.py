@@ -1,4 +1,4 @@
-"""Progress bars, on a terminal only: on standard error, so that what is printed stays what it is."""
+"""Progress bars on standard error, on a terminal only, so that standard output is unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Item = TypeVar("_Item")
 
 @contextmanager
 def while_reading(stream: BinaryIO, name: str) -> Iterator[Callable[[Iterable[Event]], Iterable[Event]]]:
-    """A bar on standard error while a big file is read, by bytes; only on a terminal."""
+    """Show a bar while a big file is read, by bytes; on a terminal only."""
     raw = getattr(stream, "fileobj", stream)  # of a compressed file: what is on the disk
     size = os.fstat(raw.fileno()).st_size if sys.stderr.isatty() and raw.seekable() else 0
     if size < BYTES_MIN:
@@ -44,7 +44,7 @@ def while_reading(stream: BinaryIO, name: str) -> Iterator[Callable[[Iterable[Ev
 
 @contextmanager
 def while_verifying() -> Iterator[Callable[[Iterable[_Item], int], Iterator[_Item]]]:
-    """A bar on standard error while events of a history are verified, only on a terminal: give it the events, and how many there are."""
+    """Show a bar while events are verified, on a terminal only. Yields a function that takes the events and their number."""
     columns = (
         TextColumn("verifying"),
         BarColumn(),
@@ -71,7 +71,7 @@ def while_verifying() -> Iterator[Callable[[Iterable[_Item], int], Iterator[_Ite
 
 
 class Show(Protocol):
-    """Shows what runs now."""
+    """Shows the running probes."""
 
     def __call__(self, running: str, total: int, done: int | None = None) -> None:
         """`total`: the runs of a round. `done`: how many of them have ended; None: all that were shown before in this round."""
@@ -79,7 +79,7 @@ class Show(Protocol):
 
 @contextmanager
 def while_running() -> Iterator[Show]:
-    """A bar on standard error while a round of runs is under way, only on a terminal; what is printed meanwhile does not tear it."""
+    """Show a bar during a round of runs, on a terminal only; lines printed meanwhile stay whole."""
     if not sys.stderr.isatty():
         yield lambda running, total, done=None: None
         return

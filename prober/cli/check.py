@@ -1,4 +1,4 @@
-"""The command `ordering-prober check`: runs probes once, or for a while, on the configured targets and prints the verdict of each."""
+"""The command `ordering-prober check`: run probes once, or for a while, on the configured targets and print the verdict of each."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def check(  # noqa: PLR0913, PLR0917  # every option is a parameter
 
 
 def _vantage_of(vantage: Vantage | None, client: str) -> tuple[Vantage, tuple[str, ...]]:
-    """A program is the external vantage, and that vantage is a program. Raises ConfigError."""
+    """Return the vantage and the command: `--client` implies the external vantage, which requires it. Raises ConfigError."""
     try:
         command = tuple(shlex.split(client))
     except ValueError as error:
@@ -108,7 +108,7 @@ def _make(folder: Path) -> None:
 
 
 class Screen:
-    """The output of a check: the bar, in text each result when its run ends, and the conclusion."""
+    """The output of a check: the progress bar, in text each result when its run ends, and the conclusion."""
 
     def __init__(self, bar: Show, traces: Path | None, output: Format) -> None:
         self._bar, self._traces, self._output = bar, traces, output
@@ -119,20 +119,20 @@ class Screen:
         self._begun = self._ended = self._total = 0
 
     def reached(self, target: TargetSettings, endpoint: Endpoint, named_by: str) -> None:
-        """A target is connected. If something overrode its configured endpoint, results name the address in place of the target."""
+        """Note the address of a connected target. If it was overridden, results name the address in place of the target."""
         self._endpoints[target.name] = str(endpoint)
         self._places[target.name] = str(endpoint) if named_by else target.name
         if self._output is Format.TEXT:
             show(f"checking {target.name} at {endpoint}" if not named_by else f"checking {endpoint}, named by {named_by}")
 
     def begun(self, instance: PlannedInstance, total: int) -> None:
-        """A run begins."""
+        """Show the start of a run."""
         self._running.append(instance.probe)
         self._begun, self._total = self._begun + 1, total
         self._update()
 
     def ended(self, result: RunResult) -> None:
-        """A run has ended."""
+        """Print the result of a run."""
         from prober.cli.check_report import result_as_text
         from prober.probes.catalogue import DECLARED
 
@@ -148,7 +148,7 @@ class Screen:
                 show(f"  replay: ordering-prober verify --explain {path}")
 
     def conclude(self, results: Sequence[RunResult]) -> None:
-        """All runs have ended."""
+        """Print the conclusion of all runs."""
         from prober.cli.check_report import results_as_json, summary
 
         if self._output is Format.JSON:

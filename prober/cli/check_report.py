@@ -18,10 +18,10 @@ from prober.slo.indicators import Indicator
 
 
 def result_as_text(result: RunResult, place: str = "", *, undisturbed: bool = True) -> str:
-    """A run: its verdict, its latencies and figures in a line each, and each kind of finding once, with an example.
+    """Return a run as text: verdict, latencies, measurements, and each kind of finding once, with an example.
 
-    place        the address of the target, if its name does not say where it is.
-    undisturbed  no other probe changed its latencies; without it they are left out.
+    place        the address of the target, if its name does not contain it.
+    undisturbed  no other probe changed its latencies; otherwise they are omitted.
     """
     head = f"{result.probe} on {place or result.target} ({result.vantage}): {result.verdict}"
     lines = [f"{head} after {result.duration_s:.1f} s" + (f"; {result.reason}" if result.reason else "")]
@@ -37,7 +37,7 @@ def result_as_text(result: RunResult, place: str = "", *, undisturbed: bool = Tr
 
 
 def _examples(findings: Sequence[RecordedFinding]) -> Mapping[Sort, RecordedFinding]:
-    """The first finding of each kind and status that decided the verdict, or that publishers caused."""
+    """Return the first finding of each kind and status that decided the verdict, or that publishers caused."""
     found: dict[Sort, RecordedFinding] = {}
     for made in findings:
         if made.finding.status in FAILING or made.finding.kind in OF_PUBLISHERS:
@@ -46,7 +46,7 @@ def _examples(findings: Sequence[RecordedFinding]) -> Mapping[Sort, RecordedFind
 
 
 def summary(results: Sequence[RunResult], places: Sequence[str], took_s: float) -> str:
-    """The last line: the overall verdict, how many runs ended with which verdict, and where."""
+    """Return the last line: the overall verdict, the number of runs by verdict, and the places."""
     counted = []
     for verdict in Verdict:
         ended = [result.probe for result in results if result.verdict is verdict]
@@ -58,7 +58,7 @@ def summary(results: Sequence[RunResult], places: Sequence[str], took_s: float) 
 
 
 def results_as_json(results: Sequence[RunResult], endpoints: Mapping[str, str]) -> str:
-    """One document: the overall verdict, the address of each target, and every run."""
+    """Return one JSON document: the overall verdict, the address of each target, and every run."""
     document = {"verdict": overall_verdict(results), "endpoints": endpoints, "runs": [_row(result) for result in results]}
     return json.dumps(document, allow_nan=False)
 

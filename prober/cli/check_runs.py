@@ -1,7 +1,7 @@
-"""The runs of `ordering-prober check`: every wanted probe once a round on each target, side by side where probes do not disturb each other.
+"""The runs of `ordering-prober check`: every selected probe once a round on each target, concurrent where probes do not disturb each other.
 
-Here the parts are put together for a single occasion: the configuration says what to run where, each target and vantage has a broker, and
-a target that is `embedded` has a server for as long as it takes.
+This is the composition root of a single check: the configuration defines the runs, each target and vantage has a broker, and a target that
+is `embedded` has a server for the duration of the check.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     from prober.schedule.instances import PlannedInstance
 
 SERVICE: Final = "service"
-"""The name of a target that the configuration takes for the embedded server, and that an endpoint of Google replaces."""
+"""Name of a target that is embedded in the configuration and whose endpoint was replaced by one of Google."""
 Reached: TypeAlias = Callable[["TargetSettings", "Endpoint", str], None]
 Begin: TypeAlias = Callable[["PlannedInstance", int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
-    """The checks that the caller wants.
+    """The requested checks.
 
-    probes    by name; empty: those that are configured.
-    targets   by name; empty: all.
-    endpoint  HOST:PORT instead of what is configured; empty: as configured.
-    client    the command of the program that is the external vantage.
-    for_s     repeat the probes for so many seconds; 0: once.
-    seed      of the first run; each further run counts it up.
-    traces    the folder for trace files of each run; None: none are written.
+    probes    names of probes; empty: the configured ones.
+    targets   names of targets; empty: all.
+    endpoint  HOST:PORT instead of the configured one; empty: as configured.
+    client    command of the program that is the external vantage.
+    for_s     repeat the probes for this many seconds; 0: once.
+    seed      seed of the first run; each further run increments it.
+    traces    folder for trace files of each run; None: none are written.
     """
 
     probes: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class CheckRequest:
 
 
 def wanted(settings: TargetSettings, request: CheckRequest) -> list[PlannedInstance]:
-    """The probes of a target that are asked for, as far as the vantage makes sense for them; none of a target that is not."""
+    """Return the selected probes of a target that the vantage supports; none of an unselected target."""
     from prober.probes.catalogue import DECLARED
     from prober.schedule.instances import PlannedInstance
 
@@ -118,7 +118,7 @@ async def run_checks(
 
 
 def _renamed(settings: TargetSettings, endpoint: Endpoint) -> TargetSettings:
-    """The target at an endpoint that was named in place of the configured one: it is not the embedded server."""
+    """Return the target at an endpoint that replaces the configured one: it is not the embedded server."""
     from prober.config.defaults import EMULATOR
 
     name = SERVICE if endpoint.secure else EMULATOR
@@ -127,7 +127,7 @@ def _renamed(settings: TargetSettings, endpoint: Endpoint) -> TargetSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A target that is reached, and the callbacks about its runs."""
+    """A connected target, and the callbacks about its runs."""
 
     endpoint: Endpoint
     broker: Broker
@@ -136,7 +136,7 @@ class _Place:
     begin: Begin
 
     async def round(self, instances: Sequence[PlannedInstance], seed: int) -> list[RunResult]:
-        """Run every instance once, side by side as far as the company of their experiments allows."""
+        """Run every instance once, concurrently as far as their experiments allow."""
         results: dict[str, RunResult] = {}
 
         async def carry_out(instance: PlannedInstance) -> None:
@@ -176,7 +176,7 @@ class _Place:
 
 
 async def _carried_out(run: Run, broker: Broker, probe: str, target: Target) -> RunResult:
-    """The result of a run. If the external client fails it is UNKNOWN, without findings: the failure may have caused them."""
+    """Return the result of a run. If the external client fails it is UNKNOWN without findings, because the failure may have caused them."""
     from prober.brokers.external import ExternalBroker
     from prober.runs.result import RunResult
 
@@ -197,7 +197,7 @@ async def _carried_out(run: Run, broker: Broker, probe: str, target: Target) -> 
 
 
 def _write_traces(folder: Path, run: Run, rules: Mapping[str, Rules]) -> None:
-    """One file for each subscription of a run: `RUN.jsonl`, `RUN-2.jsonl` and so on. Raises ConfigError if one cannot be written."""
+    """Write one file for each subscription of a run: `RUN.jsonl`, `RUN-2.jsonl` and so on. Raises ConfigError."""
     from prober.traces.header import TraceHeader
 
     events = list(run.recording.events)
@@ -208,5 +208,5 @@ def _write_traces(folder: Path, run: Run, rules: Mapping[str, Rules]) -> None:
 
 
 def trace_files(folder: Path, run_id: str) -> list[Path]:
-    """The trace files of a run that `check --trace` wrote, that of its first subscription first."""
+    """Return the trace files of a run that `check --trace` wrote, that of its first subscription first."""
     return [folder / f"{run_id}.jsonl", *sorted(folder.glob(f"{run_id}-*.jsonl"))]

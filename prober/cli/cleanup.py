@@ -1,7 +1,7 @@
-"""The command `ordering-prober cleanup`: deletes the topics and subscriptions that probers made and no prober uses any more.
+"""The command `ordering-prober cleanup`: delete unused topics and subscriptions of probers.
 
-Stopped probers delete theirs themselves, and running ones what is a day old; this is for what killed probers leave where none will run
-again, and for taking a project back.
+Stopped probers delete their own, and running probers delete those older than a day. This command is for the resources of killed probers in
+projects without a prober, and for the end of a project.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DEFAULT_AGE: Final = "24h"
 
 @dataclass(slots=True)
 class Project:
-    """A project behind an endpoint, and the configured targets that are wanted there; without names everything of ours there is."""
+    """A project behind an endpoint, and the configured targets to clean there; without names all resources of probers."""
 
     endpoint: Endpoint
     project: str
@@ -48,7 +48,7 @@ class Project:
 
 @dataclass(slots=True)
 class Found:
-    """The resources of one project: those to delete, in order, and the numbers of those that stay, by reason."""
+    """Resources in one project: those to delete, in order, and the number of the others by reason."""
 
     place: Project
     names: Sequence[str] = ()
@@ -91,7 +91,7 @@ def cleanup(
 
 
 def projects_of(config: Config, wanted: Sequence[str], environ: Mapping[str, str], override: str = "") -> list[Project]:
-    """Where to look, each project once: all of Google's endpoints show the same. Raises ConfigError if there is nothing to look at."""
+    """Return each project to clean once; all of Google's endpoints show the same resources. Raises ConfigError if there is none."""
     from prober.schedule.instances import is_embedded
 
     must_know("target", wanted, [one.name for one in config.targets])
@@ -108,7 +108,7 @@ def projects_of(config: Config, wanted: Sequence[str], environ: Mapping[str, str
 
 
 def _living(config: Config) -> frozenset[str] | None:
-    """The probers that the status store of the configuration says live; None, with a word about it, if it cannot be asked."""
+    """Return the live probers in the status store of the configuration; None, with a warning, if it cannot be read."""
     from prober.sinks.status.database import Database, StatusError
     from prober.sinks.status.queries import StatusQueries
 
@@ -130,7 +130,7 @@ def _living(config: Config) -> frozenset[str] | None:
 
 
 async def _find_all(config: Config, places: Iterable[Project], bounds: CleanupBounds, failures: list[BrokerError]) -> list[Found]:
-    """The resources of each project that answers; `failures` gets the errors of the others."""
+    """Return the resources of each reachable project; `failures` receives the errors of the others."""
     found = []
     for place in places:
         try:
@@ -155,7 +155,7 @@ def _sorted_out(place: Project, names: Iterable[str], bounds: CleanupBounds, now
 
 
 def _of_targets(names: Iterable[str], wanted: Set[str], targets: Sequence[TargetSettings]) -> list[str]:
-    """The names that belong to the wanted targets, or all. Names of targets may end alike: the longest one counts."""
+    """Return the names that belong to the selected targets, or all. If names of targets have a common end, the longest one counts."""
     from prober.schedule.instances import instances_of
 
     if not wanted:
@@ -183,7 +183,7 @@ def _print_found(found: Iterable[Found], now: float) -> None:
 
 
 async def _delete_all(found: Iterable[Found], failures: list[BrokerError]) -> int:
-    """How many were deleted; what was gone meanwhile is not counted, what could not be deleted goes to `failures`."""
+    """Delete the resources and return their number; resources already gone do not count, errors go to `failures`."""
     deleted = 0
     for one in found:
         async with _admin(one.place) as admin:

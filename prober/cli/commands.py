@@ -1,4 +1,4 @@
-"""The commands that only show or write what other packages know."""
+"""Commands that print or write data of other packages."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The command `ordering-prober compare`: a gate for a rollout. Is a candidate, such as a canary, no worse than a baseline?
 
-It probes both targets itself, side by side: each experiment runs at both at the same time, with the same random decisions, one experiment
-after the other and again until the time is over. With `--stored` it takes what a running service has recorded instead.
+It probes both targets at the same time, with the same random decisions, one experiment after the other, and repeats that until the time is
+over. With `--stored` it uses the runs that a service has recorded instead.
 
-It concludes once, when the time is over: who looks again and again until something shows will see something.
+It concludes once, at the end: repeated looks until something shows would find a random difference.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _CODE: Final = MappingProxyType(
     {Standing.NO_WORSE: ExitCode.PASS, Standing.WORSE: ExitCode.FAIL, Standing.UNKNOWN: ExitCode.UNKNOWN}
 )
 INSTANCE = "compare"
-"""The prefix of the names of its topics and subscriptions."""
+"""Prefix of the names of its topics and subscriptions."""
 Begin = Callable[[str, int], None]
-"""Called with the name of a run and the number of runs in a round."""
+"""Callback with the name of a run and the number of runs in a round."""
 
 
 def compare(
@@ -83,7 +83,7 @@ def compare(
 
 
 def plan(config: Config, baseline: str, candidate: str, probes: Sequence[str], for_s: float | None) -> Planned:
-    """The plan of a comparison. Raises ConfigError for what is not configured, and if there is nothing to compare."""
+    """Return the planned comparison. Raises ConfigError for names that are not configured, and if no experiment can be compared."""
     from prober.comparison.pairs import CommonExperiments, common_to, targets_of
     from prober.config.comparisons import ComparisonSettings
 
@@ -104,7 +104,7 @@ def plan(config: Config, baseline: str, candidate: str, probes: Sequence[str], f
 
 
 def _compare_stored(config: Config, planned: Planned) -> Comparison:
-    """Raises ConfigError if there is no store; ends the command with 3 if it does not answer."""
+    """Compare stored runs. Raises ConfigError if there is no store; ends the command with 3 if it does not answer."""
     from prober.comparison.comparison import compare_stored
     from prober.sinks.status.database import Database, StatusError
     from prober.sinks.status.queries import StatusQueries
@@ -125,7 +125,7 @@ def _compare_stored(config: Config, planned: Planned) -> Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The plan of a comparison: the settings, both targets, and the experiments that both run alike."""
+    """A planned comparison: the settings, both targets, and the experiments that both run."""
 
     settings: ComparisonSettings
     baseline: TargetSettings
@@ -134,9 +134,9 @@ class Planned:
 
 
 async def compare_side_by_side(config: Config, planned: Planned, environ: Mapping[str, str], seed: int, begin: Begin) -> Comparison:
-    """Probe both for `settings.window` and compare them.
+    """Probe both targets for `settings.window` and compare them.
 
-    No pair begins when that is over; the one under way is waited for.
+    No pair of runs starts after that time; the current pair is awaited.
 
     Raises BrokerError or ConfigError if a target cannot be used. Runs against a target that does not answer report that.
     """
@@ -163,14 +163,14 @@ async def compare_side_by_side(config: Config, planned: Planned, environ: Mappin
 
 
 class _Reached(NamedTuple):
-    """A target with a broker for each vantage."""
+    """A connected target with a broker for each vantage."""
 
     endpoint: Endpoint
     probe_instances: Mapping[ComparedExperiment, PlannedInstance]
     brokers: Mapping[Vantage, Broker]
 
     async def run(self, experiment: ComparedExperiment, seed: int) -> RunResult:
-        """Carries out one run, which never raises: whatever is wrong makes it UNKNOWN."""
+        """Run an experiment once. Never raises: every error makes the result UNKNOWN."""
         from prober.runs.resources import Provisioner
         from prober.runs.runner import Run
 

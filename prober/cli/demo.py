@@ -1,4 +1,4 @@
-"""The command `ordering-prober demo`: the service on an embedded server, one fault after the other, with a caption for each."""
+"""The command `ordering-prober demo`: the service on an embedded server, with one fault after the other and a caption for each."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ INDENT: Final = " " * 6
 WIDTH: Final = 100
 POLL_S: Final = 0.5
 SHOWN_S: Final = 12.0
-"""How long a finding stays before the next scene begins: time to open its page."""
+"""Time from a finding to the next scene, to open its page."""
 PATIENCE_S: Final = 90.0
-"""How long a scene waits for its finding before the next scene begins without it."""
+"""Time limit for the finding of a scene."""
 INTERVALS: Final[Mapping[str, str]] = {"ordering": "5s", "redelivery": "15s", "affinity": "15s", "publish": "15s", "pull": "15s"}
 """The probes of the demo and their intervals: seconds instead of minutes."""
 
@@ -46,8 +46,8 @@ INTERVALS: Final[Mapping[str, str]] = {"ordering": "5s", "redelivery": "15s", "a
 class Scene:
     """A fault, the probe that finds it, and the findings that end the scene.
 
-    happens  what the embedded server does wrong.
-    look     which part of the page shows it.
+    happens  the wrong behaviour of the embedded server.
+    look     the part of the page that shows it.
     """
 
     title: str
@@ -103,7 +103,7 @@ def demo(
 
 
 async def _demo(folder: Path, port: int, browser: bool, stay: bool) -> int:
-    """The number of scenes without a finding. Raises ConfigError for a port that is taken."""
+    """Run the demo; return the number of scenes without a finding. Raises ConfigError for a port that is in use."""
     from prober.cli.run import serve
     from prober.config.following import ConfigurationFile
     from prober.embedded.server import EmbeddedServer
@@ -130,7 +130,7 @@ async def _demo(folder: Path, port: int, browser: bool, stay: bool) -> int:
 
 
 def settings(folder: Path, address: str, port: int) -> dict[str, str]:
-    """The environment of the demo's service: nothing of the user's own environment but the variables that are not the prober's."""
+    """Return the environment of the demo's service: the user's variables without those of the prober."""
     probes = {probe: {"schedule": {"interval": every}} for probe, every in INTERVALS.items()}
     foreign = {name: value for name, value in os.environ.items() if not name.startswith(("ORDERING_PROBER_", "PUBSUB_"))}
     return foreign | {
@@ -145,7 +145,7 @@ def settings(folder: Path, address: str, port: int) -> dict[str, str]:
 
 
 async def _play(url: Awaitable[str], server: EmbeddedServer, browser: bool) -> int:
-    """Play all scenes; returns the number of those without a finding."""
+    """Play all scenes; return the number of those without a finding."""
     began = monotonic_s()
     page = Service((await url).rstrip("/"))
     print(f"Status page: {page.url}", flush=True)
@@ -169,7 +169,7 @@ async def _play(url: Awaitable[str], server: EmbeddedServer, browser: bool) -> i
 
 
 async def _show(scene: Scene, server: EmbeddedServer, page: Service) -> bool:
-    """Inject the fault of a scene until its finding is there; False if it was not found in time."""
+    """Inject the fault of a scene until its finding appears; return False if it was not found in time."""
     _say(scene.happens)
     _say(f"Fault: {scene.fault}")
     since = f"{datetime.fromtimestamp(wall_s(), UTC):%Y-%m-%dT%H:%M:%SZ}"
@@ -190,7 +190,7 @@ async def _show(scene: Scene, server: EmbeddedServer, page: Service) -> bool:
 
 
 def why_missed(verdicts: Sequence[str]) -> str:
-    """The reason why a scene had no finding, by the verdicts of the runs that ended meanwhile."""
+    """Return why a scene had no finding, by the verdicts of the runs that ended meanwhile."""
     if not verdicts:
         return "the machine was too busy: no run has ended since then"
     undecided = verdicts.count(Verdict.UNKNOWN)
@@ -200,7 +200,7 @@ def why_missed(verdicts: Sequence[str]) -> str:
 
 
 async def _until(look: Callable[[], Awaitable[_T | None]]) -> _T | None:
-    """The first answer that is not None; None after `PATIENCE_S`."""
+    """Return the first answer that is not None; None after `PATIENCE_S`."""
     deadline = monotonic_s() + PATIENCE_S
     while monotonic_s() < deadline:
         if (answer := await look()) is not None:
@@ -210,14 +210,14 @@ async def _until(look: Callable[[], Awaitable[_T | None]]) -> _T | None:
 
 
 async def _healthy(page: Service) -> bool | None:
-    """True as soon as each probe has passed; None before."""
+    """Return True as soon as each probe has passed; None before."""
     instances = (await asyncio.to_thread(page.answer, "/api/v1/status"))["probe_instances"]
     passed = {one["probe"] for one in instances if one["verdict"] == "PASS"}
     return True if passed >= INTERVALS.keys() else None
 
 
 async def _finding(page: Service, scene: Scene) -> dict[str, Any] | None:
-    """The newest violation of a scene; None: there is none yet."""
+    """Return the newest violation of a scene; None: there is none yet."""
     items = (await asyncio.to_thread(page.answer, f"/api/v1/findings?probe={scene.probe}&status=violation&limit=20"))["items"]
     return next((one for one in items if one["kind"] in scene.kinds), None)
 

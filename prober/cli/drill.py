@@ -1,4 +1,4 @@
-"""The command `ordering-prober drill`: drills once, in a process that does nothing else, and says how each went."""
+"""The command `ordering-prober drill`: run drills once, in a process of their own, and print the result of each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from prober.drills.plans import DrillPlan
 
 _CELL: Final = 7
-"""Characters of the longest cell; so the table fits into a terminal of 80."""
+"""Characters of the longest cell, so that the table fits into a terminal of 80."""
 
 
 def drill(
@@ -75,7 +75,7 @@ def drill(
 
 
 def _printing(plans: Sequence[DrillPlan], output: Format) -> Callable[[DrillResult], None]:
-    """Prints a row for each result, the first one with the head of the table above it; nothing for JSON."""
+    """Return a callback that prints a row for each result, after the head of the table; nothing for JSON."""
     head = f"{heading(plans)}\n"
 
     def tell(result: DrillResult) -> None:
@@ -120,16 +120,16 @@ async def run_drills(
 
 
 def heading(plans: Sequence[DrillPlan]) -> str:
-    """The head of the table."""
+    """Return the head of the table."""
     from prober.drills.chain import StepName
 
     return _row(_width(plans), ("drill", "verdict", *StepName))
 
 
 def drill_as_text(result: DrillResult, plans: Sequence[DrillPlan]) -> str:
-    """A row of the table: the seconds of each step from the injection of the fault.
+    """Return a row of the table: the seconds of each step from the injection of the fault.
 
-    Below it stand the findings, and the reason if the drill did not pass.
+    Below it are the findings, and the reason if the drill did not pass.
     """
     lines = [_row(_width(plans), (result.drill, result.verdict, *(_cell(step) for step in result.steps)))]
     lines += [f"    found: {', '.join(result.found)}"] if result.found else []
@@ -138,13 +138,13 @@ def drill_as_text(result: DrillResult, plans: Sequence[DrillPlan]) -> str:
 
 
 def conclusion(results: Sequence[DrillResult]) -> str:
-    """The overall verdict, and the steps that were not checked."""
+    """Return the overall verdict, and the steps that were not checked."""
     left_out = dict.fromkeys(name for result in results for name in result.not_followed)
     return f"{overall_verdict(results)}" + (f"; not followed: {', '.join(left_out)}" if left_out else "")
 
 
 def drills_as_json(results: Sequence[DrillResult]) -> str:
-    """One document: the overall verdict and every drill."""
+    """Return one JSON document: the overall verdict and every drill."""
     return json.dumps({"verdict": overall_verdict(results), "drills": [_document(result) for result in results]}, allow_nan=False)
 
 
@@ -172,7 +172,7 @@ def _document(result: DrillResult) -> dict[str, object]:
 
 
 def _cell(step: Step) -> str:
-    """Seconds if it came as it should; `quiet` if nothing had to come and nothing did; otherwise the verdict."""
+    """Return the seconds of an expected step, `quiet` if no step was expected and none came, or the verdict."""
     if not step.followed:
         return "-"
     if step.verdict is not Verdict.PASS:

@@ -1,4 +1,4 @@
-"""The command `ordering-prober export`: checks whether an export subscription kept the order of keys, and says what it cannot know."""
+"""The command `ordering-prober export`: verify the order of keys in an export subscription, and state what it cannot prove."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _verified(
 
 
 def export_as_lines(name: str, verification: ExportVerification, note: str, *, everything: bool) -> Iterator[str]:
-    """The verdict line, then the findings of each kind, then what such an export cannot show."""
+    """Return the verdict line, the findings of each kind, and the limits of such an export."""
     yield f"{name}: {verification.verdict} ({'; '.join(_summary(verification))})"
     for status in LISTED:
         of_kind: dict[str, list[ExportFinding]] = {}
@@ -163,7 +163,7 @@ def _filled(text: str, margin: str) -> str:
 
 
 def export_as_json(name: str, verification: ExportVerification) -> Mapping[str, object]:
-    """The object that docs/export.md describes."""
+    """Return the object that docs/export.md describes."""
     kept = [finding for finding in verification.findings if finding.status is not Status.INFO]
     left = sum(count for (_, status), count in verification.counts.items() if status is not Status.INFO) - len(kept)
     return {

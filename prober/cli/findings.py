@@ -1,4 +1,4 @@
-"""How commands print a finding: its fields in a JSON document, and its lines of text."""
+"""Output of a finding by commands: its fields in a JSON document, and its lines of text."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from prober.evidence.explain import PUBSUB, explain, reasons
 
 KEY_SHOWN_MAX: Final = 72
 KEY_END_SHOWN: Final = 16
-"""Characters of a long key in text, and those of them that are its last ones."""
+"""Characters of a long key in text, and how many of them are from its end."""
 
 
 def finding_row(
     finding: Finding, offset_s: float | None, witnesses: Sequence[int] | None = None, service: str = PUBSUB
 ) -> dict[str, Any]:
-    """The fields of a finding in every document.
+    """Return the fields of a finding in every document.
 
-    offset_s   turns its times into seconds since 1970; None: unknown.
+    offset_s   seconds to add to its times to get seconds since 1970; None: unknown.
     witnesses  the places of the events that prove it, by default their numbers.
     """
     return {
@@ -36,12 +36,12 @@ def finding_row(
 def finding_lines(
     finding: Finding, offset_s: float | None, blamed: str = "", group: str = "", count: int = 1, service: str = PUBSUB
 ) -> Iterator[str]:
-    """A finding in two lines.
+    """Return a finding as two lines.
 
     blamed  the side with the cause, in place of the status.
     group   which messages of the key.
-    count   how many findings of its kind and status it stands for.
-    service the name of the service under test.
+    count   number of findings of its kind and status that it represents.
+    service name of the service under test.
     """
     where = f"key {shortened(finding.key)}" if finding.key else "without a key"
     times = f"{count:,} times, for example " if count > 1 else ""
@@ -50,7 +50,7 @@ def finding_lines(
 
 
 def shortened(key: str) -> str:
-    """The key in one line, or its beginning and its end if it is long."""
+    """Return the key in one line, or its start and its end if it is long."""
     key = one_line(key)
     if len(key) <= KEY_SHOWN_MAX:
         return key
@@ -58,10 +58,10 @@ def shortened(key: str) -> str:
 
 
 def one_line(name: str) -> str:
-    """A name with its line breaks escaped: it must not look like a line of ours."""
+    """Return a name with its line breaks escaped, so that it cannot imitate a line of the program."""
     return "".join(ascii(c)[1:-1] if c.isspace() and c != " " else c for c in name)
 
 
 def printable(text: str) -> str:
-    """The text without control characters: a key must not steer a terminal."""
+    """Return text without control characters: a key must not control a terminal."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)

@@ -1,4 +1,4 @@
-"""The command `ordering-prober help`: a command, a topic that concerns several commands, a kind of finding, a probe, or a fault."""
+"""The command `ordering-prober help`: a command, a topic of several commands, a kind of finding, a probe, or a fault."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _about(kind: Kind) -> str:
 
 
 def _about_probe(name: str) -> str:
-    """A probe and its guarantee. Raises ConfigError for a name that is no topic of any sort."""
+    """Return the guarantee of a probe. Raises ConfigError for a name that is no topic of any kind."""
     from prober.probes.catalogue import DECLARED  # takes half a second to load
 
     if name not in DECLARED:

@@ -1,4 +1,4 @@
-"""The command `ordering-prober history export`, and what `ordering-prober verify` does with a history."""
+"""The command `ordering-prober history export`, and `ordering-prober verify` of a history."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from prober.sinks.history.reverify import HistorySelection, Reverified
 
 UNASKED_MAX: Final = 10
-"""The number of files that are written without a question."""
+"""Maximum number of files that the command writes without a question."""
 history_app = typer.Typer(
     help="Export trace files from a history.", callback=help_without_command, invoke_without_command=True, rich_markup_mode=None
 )
 
 
 def span_of(since: str | None, until: str | None) -> TimeSpan:
-    """A span of time as it is written on the command line; what is left out has no bound. Raises ConfigError."""
+    """Return a span of time from the command line; an omitted bound is open. Raises ConfigError."""
     from prober.sinks.history.reader import TimeSpan
 
     return TimeSpan(*(time_of(text, default) for text, default in ((since, float("-inf")), (until, float("inf")))))
@@ -65,11 +65,12 @@ def export_key(
 
 
 def verify_history(location: str, output: Format, asked: HistorySelection, *, everything: bool) -> ExitCode:
-    """Verifies every run that is asked for and prints the outcome in the order of time; the last line counts the verdicts.
+    """Verify every selected run and print the outcomes in the order of time; the last line counts the verdicts.
 
-    Text leaves out runs that pass, and prints the first findings of each kind in a run, unless `everything` is to be printed. Witnesses
-    are event numbers of the run. A damaged file is named on standard error and left out. A run that ended because the prober was
-    stopped does not make the exit code that of an undecided run. Raises `HistoryError` if the history cannot be read.
+    Text omits runs that pass, and prints the first findings of each kind in a run, unless `everything` is requested. Witnesses are event
+    numbers of the run. A damaged file is named on standard error and omitted. A run that ended because the prober was stopped does not make
+    the
+    exit code that of an undecided run. Raises `HistoryError` if the history cannot be read.
     """
     from prober.sinks.history.reader import HistoryReader
     from prober.sinks.history.reverify import reverify
@@ -97,7 +98,7 @@ def verify_history(location: str, output: Format, asked: HistorySelection, *, ev
 
 
 def _decisive(verified: Sequence[Reverified]) -> Sequence[Reverified]:
-    """The runs that the exit code is made of: of those that end undecided since the prober was stopped none, if there are others."""
+    """Return the runs that decide the exit code: without undecided runs of a stopped prober, if there are others."""
     others = [one for one in verified if not one.stopped or one.verification.verdict is not Verdict.UNKNOWN]
     return others or verified
 

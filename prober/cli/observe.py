@@ -1,6 +1,6 @@
-"""The command `ordering-prober observe`: reads a stream that others publish, once, and says what can be proven about its order.
+"""The command `ordering-prober observe`: read a stream of other publishers once, and report what can be proven about its order.
 
-While it reads, a terminal shows how it stands; the report is printed at the end. docs/probes/observe.md says what it can and cannot prove.
+A terminal shows the progress; the report is printed at the end. docs/probes/observe.md states what it can and cannot prove.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ INSTANCE: Final = "observe"
 EVERYWHERE: Final = "global"
 NO_PROJECT: Final = "nats-stream"
 ENDPOINT_VARIABLE: Final = "ORDERING_PROBER_MONITORING__ENDPOINT"
-"""Where Cloud Monitoring is, as in the configuration of the service."""
+"""Environment variable with the address of Cloud Monitoring, as for the service."""
 
 
 class Records(NamedTuple):
-    """The files of publishers' records, and how far the clocks that they were written by may differ from this machine's."""
+    """The files of publishers' records, and the maximum difference of the clocks of the publishers and of this machine."""
 
     paths: tuple[str, ...] = ()
     clock_error_s: float = 1.0
@@ -124,7 +124,7 @@ def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
 
 
 class Beside(NamedTuple):
-    """The comparison of an observation: records of publishers, a subscription of the user's."""
+    """Data to compare an observation with: records of publishers, a subscription of the user's."""
 
     records: Records = NO_RECORDS
     own: OwnSubscription | None = None
@@ -134,7 +134,7 @@ ALONE: Final = Beside()
 
 
 async def _until_interrupted(settings: Observe, endpoint: str, trace: str, beside_it: Beside) -> StreamObservation:
-    """An observation that Ctrl-C ends with a report."""
+    """Run an observation that Ctrl-C ends with a report."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
     return await observe_once(settings, endpoint, os.environ, trace, stop, beside_it)
@@ -148,7 +148,7 @@ async def observe_once(
     stop: asyncio.Event | None = None,
     beside_it: Beside = ALONE,
 ) -> StreamObservation:
-    """One observation, until `stop` is set if that is sooner.
+    """Run one observation, until `stop` is set if that is sooner.
 
     Raises ConfigError if no message has the configured fields, or if a record cannot be read; BrokerError if the target cannot be used.
     """
@@ -204,7 +204,7 @@ def _assigned(text: str) -> tuple[str, str]:
 
 
 async def _connected(settings: Observe, endpoint: str, environ: Mapping[str, str]) -> tuple[Endpoint, Broker]:
-    """Where the stream is, and who reads it."""
+    """Connect to the broker of the stream; return its endpoint and the broker."""
     from prober.brokers.base import Vantage
     from prober.brokers.connect import connect
 
@@ -217,7 +217,7 @@ async def _connected(settings: Observe, endpoint: str, environ: Mapping[str, str
 
 
 def _instance(settings: Observe, endpoint: str) -> PlannedInstance:
-    """The one probe instance of it, in the project of the topic; a stream of NATS is in none."""
+    """Return the probe instance of the observation, in the project of the topic; a stream of NATS has no project."""
     from prober.brokers.base import Vantage
     from prober.config.models import ProbeSettings, Schedule, TargetSettings
     from prober.config.problems import validated
@@ -235,7 +235,7 @@ def _instance(settings: Observe, endpoint: str) -> PlannedInstance:
 
 
 def _write(path: str, rules: Mapping[str, Rules], events: Iterable[Event]) -> None:
-    """The events that were kept, with the rules that they were verified under."""
+    """Write the kept events to a trace file, with the rules of their verification."""
     (subscription, known), *_ = rules.items()
     save_trace(path, TraceHeader(subscription, "", rules=known), events)
 
@@ -245,7 +245,7 @@ def _write(path: str, rules: Mapping[str, Rules], events: Iterable[Event]) -> No
 
 @asynccontextmanager
 async def _shown(run: Run, stream: ObservedStream) -> AsyncIterator[None]:
-    """A table on standard error, on a terminal only, that follows the stream."""
+    """Show a table of the stream on standard error, on a terminal only."""
     if not sys.stderr.isatty():
         yield
         return
@@ -286,9 +286,9 @@ def _table(run: Run, stream: ObservedStream) -> Table:
 async def _who_is_late(
     own: OwnSubscription, environ: Mapping[str, str], stream: ObservedStream, result: RunResult
 ) -> OwnSubscriptionSnapshot:
-    """The state of a subscription of the user's in Cloud Monitoring, beside the observation. It is only read about, never used.
+    """Compare the present state of a subscription of the user's in Cloud Monitoring with the observation. Only metrics are read.
 
-    That Cloud Monitoring says nothing makes it unknown who is late, and is no error.
+    Without an answer of Cloud Monitoring the late side is unknown; that is no error.
     """
     from prober.config.sections import Monitoring
     from prober.monitoring.cloud import CloudMonitoring, MonitoringError
@@ -313,9 +313,9 @@ async def _who_is_late(
 def _verified_with_records(
     records: Records, recording: Recording, rules: Rules, settings: Observe, stream: ObservedStream, result: RunResult
 ) -> RecordVerification | None:
-    """The verdict by the records; None without any, or if nothing was observed. Raises ConfigError if one cannot be read.
+    """Return the findings that the records prove; None without a record, or if nothing was observed.
 
-    `recording`: that of the run, `rules` those of its subscription.
+    `recording`: that of the run, `rules` those of its subscription. Raises ConfigError if a record cannot be read.
     """
     from prober.traces.verification import read_records, verify_with
 
@@ -337,6 +337,6 @@ def _verified_with_records(
 
 
 def _write_verified(path: str, subscription: str, verification: RecordVerification) -> None:
-    """Writes the joined history beside the trace of the observation, `NAME.record.jsonl`. Raises ConfigError."""
+    """Write the joined history beside the trace of the observation, `NAME.record.jsonl`. Raises ConfigError."""
     beside = str(Path(path).with_suffix(".record.jsonl"))
     save_trace(beside, TraceHeader(subscription, "", rules=verification.rules), verification.events)

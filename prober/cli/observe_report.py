@@ -28,9 +28,9 @@ from prober.slo.hot_keys import class_of_load, score_of_load
 from prober.traces.verification import RecordVerification
 
 LISTED_MAX: Final = 20
-"""Findings of a record, and keys in JSON."""
+"""Maximum number of findings of a record, and of keys in JSON."""
 EXAMPLES_MAX: Final = 3
-"""Findings of each kind and status in text."""
+"""Maximum number of findings of each kind and status in text."""
 KEYS_SHOWN: Final = 3
 
 BATCHED: Final = (
@@ -58,7 +58,7 @@ class StreamObservation:
 
     traffic     the load by key.
     recorded    the proofs from publishers' records; `own`: the late side, the stream or a subscription of the user's. None: not requested.
-    service     the name of the service that is observed.
+    service     name of the observed service.
     """
 
     result: RunResult
@@ -95,18 +95,18 @@ class StreamObservation:
 
     @property
     def exit_code(self) -> ExitCode:
-        """That of the outcome."""
+        """Exit code of the outcome."""
         return code_of(self.outcome[0])
 
     def as_text(self) -> str:
-        """The verdict, how the messages came, what was found with its proof, and the keys that carry the most."""
+        """Return the verdict, the order of the messages, the findings with their proof, and the keys with the highest load."""
         by_record = () if self.recorded is None else record_as_text(self.recorded, self.result.clock_offset_s)
         return "\n".join(
             [*self._head(), *self._order(), *self._findings(), *by_record, *self._keys(), *self._late(), *self._left_out()]
         )
 
     def as_json(self) -> str:
-        """One document with the same and more."""
+        """Return one JSON document with the same and further fields."""
         result, ages = self.result, self.stream.ages
         verdict, reason = self.outcome
         document = {
@@ -197,16 +197,16 @@ class StreamObservation:
     # --- the text -----------------------------------------------------------------------------------------------------------
 
     def _worth_telling(self) -> Sequence[RecordedFinding]:
-        """All but what is only counted; of information what publishers did. Pairs that a record decides are among its findings."""
+        """Return the findings to print: without those that are only counted; of information, those that publishers caused."""
         decided = [] if self.recorded is None else [set(_proof(made, self.recorded)) for made in self.recorded.findings]
         return [made for made in self.result.findings if is_reported(*made.sort) and not any(_pair(made) <= ids for ids in decided)]
 
     def _top(self, count: int) -> Sequence[str]:
-        """The keys with the highest scores by load, the highest first."""
+        """Return the keys with the highest scores by load, the highest first."""
         return sorted(self.traffic.heaviest(count), key=lambda key: (-score_of_load(*self._load(key)), key))[:count]
 
     def _load(self, key: str) -> tuple[float, float]:
-        """Bytes per second of a key, and its share of the messages; at least."""
+        """Return the bytes per second of a key, and its share of the messages; both are lower bounds."""
         bytes_per_s = self.traffic.bytes_of(key).low / max(self.result.duration_s, 1.0)
         return bytes_per_s, self.traffic.messages_of(key).low / max(1, self.traffic.messages)
 
@@ -233,7 +233,7 @@ def _pairs(count: int) -> str:
 
 
 def _side(kind: Kind, status: Status) -> str:
-    """On whose side the cause is."""
+    """Return the side with the cause."""
     if kind is Kind.PUBLISHED_OUT_OF_ORDER:
         return "the publishers"
     return "undecided" if status is Status.INDETERMINATE else "the service"
@@ -251,7 +251,7 @@ def _sums(report: OrderReport) -> Counter[str]:
 
 
 def record_as_text(verification: RecordVerification, offset_s: float | None) -> Iterator[str]:
-    """The text of the verification by records, line by line."""
+    """Return the lines about a record."""
     counts = verification.counts
     reported = f"{counts['received']:,} of {counts['confirmed']:,} confirmed publishes came"
     yield f"  by the publishers' record: {verification.verdict}, {reported}{f'; {verification.reason}' if verification.reason else ''}"
@@ -270,7 +270,7 @@ def record_as_text(verification: RecordVerification, offset_s: float | None) -> 
 
 
 def record_as_json(verification: RecordVerification, offset_s: float | None) -> dict[str, object]:
-    """The same as values."""
+    """Return the fields about a record."""
     return {
         "verdict": verification.verdict,
         "reason": verification.reason,
@@ -283,16 +283,16 @@ def record_as_json(verification: RecordVerification, offset_s: float | None) -> 
 
 
 def _pair(made: RecordedFinding) -> set[Fact]:
-    """The message ids of a pair that came out of order."""
+    """Return the message ids of a pair that arrived out of order."""
     return {made.finding.facts.get(name, "") for name in ("message_id", "after_message_id")}
 
 
 def _proof(made: RecordedFinding, verification: RecordVerification) -> Mapping[str, int]:
-    """The messages that prove a finding: message id -> number of the record, 0 without one."""
+    """Return the messages that prove a finding: message id -> number of the record, 0 without one."""
     proof = [verification.events[number - 1] for number in made.finding.witnesses]
     return {event.message_id: event.seq for event in proof if isinstance(event, Published | Delivered)}
 
 
 def _named(made: RecordedFinding, verification: RecordVerification) -> Iterator[str]:
-    """The messages that prove a finding, by the number that the record gives them and their id: `3 is 1795414482446262`."""
+    """Return the messages that prove a finding, each with its number in the record and its id: `3 is 1795414482446262`."""
     return (f"{seq or 'one without a record'} is {message_id}" for message_id, seq in _proof(made, verification).items())

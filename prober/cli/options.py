@@ -1,4 +1,4 @@
-"""Options that several commands take: each has one name, one meaning and one completion by the shell."""
+"""Options of several commands: each has one name, one meaning and one completion by the shell."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _faults() -> list[str]:
 
 
 def _targets(ctx: typer.Context) -> list[str]:
-    """The targets of the file that precedes the option on the line."""
+    """Return the targets of the file that precedes the option on the line."""
     from prober.config.loading import load
 
     try:

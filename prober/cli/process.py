@@ -1,4 +1,4 @@
-"""The command line as a process: its version, output formats, times and exit codes."""
+"""The process of the command line: its version, output formats, times and exit codes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 DISTRIBUTION: Final = "ordering-keys-prober"
 SWITCH_S: Final = 0.001
-"""How long another thread may go on computing while the event loop of a service wants to: the default, 5 ms, is paid several times for one
-message.
+"""Longest time that another thread computes while the event loop of a service waits.
+
+With Python's default of 5 ms, one message waits several times.
 """
 
 
 def own_version() -> str:
-    """The version that is installed, or that none is."""
+    """Return the installed version, or that none is installed."""
     try:
         return version(DISTRIBUTION)
     except PackageNotFoundError:
@@ -39,14 +40,14 @@ def own_version() -> str:
 
 
 class Format(StrEnum):
-    """The format of the output."""
+    """Output format."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class ExitCode(IntEnum):
-    """The exit code: the first of malformed, failed, unknown that is true of anything that was verified; else pass."""
+    """Exit code: the first of malformed, failed, unknown that applies to a verified item; else pass."""
 
     PASS = 0
     FAIL = 1
@@ -62,7 +63,7 @@ _CODE: Final[Mapping[Verdict, ExitCode]] = {
 
 
 class Verified(Protocol):
-    """A run, a drill: anything that came to a verdict."""
+    """A result with a verdict, such as a run or a drill."""
 
     @property
     def verdict(self) -> Verdict:
@@ -70,12 +71,12 @@ class Verified(Protocol):
 
 
 def code_of(verdict: Verdict) -> ExitCode:
-    """The exit code that stands for a verdict, for every command that comes to one."""
+    """Return the exit code of a verdict, for every command."""
     return _CODE[verdict]
 
 
 def overall_verdict(results: Iterable[Verified]) -> Verdict:
-    """The worst verdict of several results; of none it is UNKNOWN."""
+    """Return the worst verdict of several results; without any, UNKNOWN."""
     return worst(result.verdict for result in results)
 
 
@@ -87,19 +88,19 @@ def help_without_command(ctx: typer.Context) -> None:
 
 
 def warn(warnings: Iterable[str]) -> None:
-    """Tells what is worth a second look, on standard error."""
+    """Print warnings on standard error."""
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
 
 
 def must_know(what: str, names: Iterable[str], known: Collection[str], otherwise: str = "") -> None:
-    """Raises ConfigError for names of a `what`, such as a target, that the user gave and that are not known."""
+    """Raise ConfigError for names of a `what`, such as a target, that the user gave and that are unknown."""
     if unknown := sorted(set(names) - set(known)):
         raise ConfigError("; ".join(no_such(what, name, known, otherwise) for name in unknown))
 
 
 def confirm(question: str, otherwise: str) -> None:
-    """Returns if the user agrees, and ends the command like Ctrl-C if not.
+    """Return if the user agrees; otherwise end the command like Ctrl-C.
 
     Raises ConfigError with the advice `otherwise` if standard input is not a terminal.
     """
@@ -109,7 +110,7 @@ def confirm(question: str, otherwise: str) -> None:
 
 
 def start_logs(telemetry: Telemetry) -> Callable[[str], None]:
-    """Sets up the logs of a service. Returns what announces its status page.
+    """Set up the logs of a service. Returns a function that announces its status page.
 
     JSON goes to standard output, of which platforms such as GKE read every line, so the announcement is a log line too. Text goes to
     standard error.
@@ -125,9 +126,9 @@ def start_logs(telemetry: Telemetry) -> Callable[[str], None]:
 
 
 def favour_the_loop() -> None:
-    """Keeps what is not the event loop's from holding it up. To be called once, by a service that has been set up.
+    """Reduce delays of the event loop. Call it once, after the set-up of a service.
 
-    Objects made until now stay, so the search for cycles leaves them out; other threads give way sooner.
+    Objects made until now are excluded from garbage collection; other threads yield sooner.
     """
     gc.collect()
     gc.freeze()
@@ -135,7 +136,7 @@ def favour_the_loop() -> None:
 
 
 def time_of(text: str | None, default: float) -> float:
-    """A time in seconds since 1970; what names no zone is UTC. `default` if it was left out. Raises ConfigError."""
+    """Return a time in seconds since 1970; without a zone it is UTC. `default` if it was omitted. Raises ConfigError."""
     if text is None:
         return default
     try:

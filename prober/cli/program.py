@@ -3,7 +3,7 @@
 `COMMAND --help` answers in less than half a second. So a command's module imports at its top only modules that load quickly; functions
 import the configuration, the brokers, the store and the servers.
 
-Every error that a user can cause is one line on standard error; the exit codes are 0 pass, 1 a violation, 2 wrong usage or input,
+Every error that a user can cause is one line on standard error. The exit codes are 0 pass, 1 a violation, 2 wrong usage or input,
 3 undecided.
 """
 
@@ -52,11 +52,11 @@ COMMANDS: Final = {
     "config": ("commands:config_app", "Show or validate the configuration."),
     "help": ("help:show_help", "Explain a command or a topic."),
 }
-"""Of each command: a module next to this one with a function or an application in it, and the line in the list of all commands."""
+"""For each command: the module in this package with its function or application, and its line in the list of all commands."""
 
 
 class _Commands(TyperGroup):
-    """Imports a command when it is asked for: the API in a process of its own needs nothing that probes."""
+    """Imports a command on its first use: the process of the API needs no module that probes."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -64,7 +64,7 @@ class _Commands(TyperGroup):
         self.commands = names
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # its types are private to typer
-        """The command of a name; None if there is none."""
+        """Return the command of a name; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
@@ -76,7 +76,7 @@ class _Commands(TyperGroup):
         return typer.main.get_command(single)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list of all commands, for which none is imported."""
+        """Write the list of all commands, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
@@ -85,7 +85,7 @@ _WRONG_VALUE: Final = re.compile(r"Value error, '(?P<word>.*)' is not one of (?P
 _WRONG_COMMAND: Final = re.compile(r"(?P<text>No such command '(?P<word>.*)')\.$")
 """Messages of typer without a suggestion."""
 SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": WIDTH_MAX}
-"""Every command inherits them."""
+"""Settings that every command inherits."""
 app = typer.Typer(
     cls=_Commands, invoke_without_command=True, context_settings=SETTINGS, rich_markup_mode=None, pretty_exceptions_enable=False
 )
@@ -113,7 +113,7 @@ def _program(
 
 
 def _with_suggestion(wrong: typer.TyperException) -> str:
-    """The message of wrong usage in one line. For an unknown value or subcommand it names what exists."""
+    """Return the message of wrong usage in one line. For an unknown value or subcommand it names the known ones."""
     text = " ".join(wrong.format_message().split())
     if value := _WRONG_VALUE.search(text):
         known = re.findall(r"'([^']*)'", value["known"])
@@ -125,7 +125,7 @@ def _with_suggestion(wrong: typer.TyperException) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program with these arguments (default: the process's) and return its exit code."""
+    """Run the program with these arguments (default: those of the process) and return its exit code."""
     collect_rarely()
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it writes to standard error what a message of ours reports
     for stream in (sys.stdout, sys.stderr):

@@ -1,5 +1,6 @@
-"""The addition of `verify --reorder` to verification: it measures in which order the messages of a file came, and prints that, as a table
-for people or as JSON for programs. docs/trace-files.md says what each number means.
+"""The option `verify --reorder`: measure the order in which the messages of a file arrived, and print it as a table or as JSON.
+
+docs/trace-files.md defines each measurement.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ _COLUMNS: Final = (
     *("deliveries", "in order", "early", "late", "duplicates", "gave up", "waiting", "reordered", "ratio", "extent", "n"),
 )
 _NAMES: Final = 3
-"""The number of columns with names, which are aligned to the left."""
+"""Number of columns with names, which are left-aligned."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOrder:
-    """The measurements of one file, and their timeouts in seconds."""
+    """Measurements of one file, and their timeouts in seconds."""
 
     report: OrderReport
     wait_timeout_s: float
@@ -40,7 +41,7 @@ class MeasuredOrder:
 
 
 def order_lines(order: MeasuredOrder) -> Iterator[str]:
-    """The worst streams as a table, then what the table leaves out."""
+    """Return the worst streams as a table, then the measurements that the table omits."""
     streams = order.report.streams
     yield (
         f"  order of the messages by number (a missing one is waited for {order.wait_timeout_s:g} s, "
@@ -100,7 +101,7 @@ def _total(streams: Sequence[MeasuredStream]) -> Arrivals:
 
 
 def _notes(report: OrderReport) -> Iterator[str]:
-    """Results that do not fit into a table, in words; only those that occurred."""
+    """Return results that do not fit into a table, in words; only those that occurred."""
     total, streams = _total(report.streams), report.streams
     undecided = sum(each.reordering.undecided for each in streams)
     reported = {
@@ -133,7 +134,7 @@ def _short(name: str) -> str:
 
 
 def order_row(order: MeasuredOrder) -> Mapping[str, object]:
-    """The field `order` of the object for one file; the worst streams in full, all others in the totals."""
+    """Return the field `order` of the object for one file: the worst streams in full, all others in the totals."""
     report, streams = order.report, order.report.streams
     return {
         "wait_timeout_s": order.wait_timeout_s,
@@ -203,18 +204,18 @@ def _summary_row(reordering: Summary) -> Mapping[str, object]:
 
 
 class Timeouts(NamedTuple):
-    """Seconds, above 0: how long to wait for a missing message, and after how long without any an idle stream is forgotten."""
+    """Timeouts in seconds, above 0: the wait for a missing message, and the silence after which a stream is forgotten."""
 
     wait_s: float
     idle_s: float
 
 
 class Measuring:
-    """Observes the events of one file on their way to the checker.
+    """Observer of one file's events on their way to the checker.
 
     Its faults never reach the checker.
 
-    fault   one line about a fault of ours, after which nothing more was measured; empty if there was none.
+    fault   one line about an internal error, after which nothing more was measured; empty if there was none.
     """
 
     def __init__(self, path: str, timeouts: Timeouts) -> None:
@@ -224,7 +225,7 @@ class Measuring:
         self._measurement: OrderMeasurement | None = None
 
     def follow(self, events: Iterable[Event], header: TraceHeader) -> Iterator[Event]:
-        """The same events; each was measured before it is given on. Call it once."""
+        """Yield the same events; each is measured before. Call it once."""
         start_known = header.rules.subscription_predates_first_publish
         measurement = OrderMeasurement(self._timeouts.wait_s, self._timeouts.idle_s, start_known=start_known)
         self._measurement = measurement
@@ -235,7 +236,7 @@ class Measuring:
             yield event
 
     def report(self) -> MeasuredOrder | None:
-        """The measurements of the events that were taken; None if the file could not be read, or after a fault."""
+        """Return the measurements of the events so far; None if the file could not be read, or after a fault."""
         if self._measurement is not None and not self.fault:
             with self._guarded():
                 return MeasuredOrder(self._measurement.report(), self._timeouts.wait_s, self._timeouts.idle_s)

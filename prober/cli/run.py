@@ -48,17 +48,17 @@ def run(
 
 
 def _called() -> str:
-    """The program as it was called, so that a command which is shown can be copied."""
+    """Return the program as it was called, so that a printed command can be copied."""
     return sys.argv[0] if os.path.basename(sys.argv[0]) == PROGRAM else PROGRAM
 
 
 def _is_calm(config: Config) -> bool:
-    """Whether it probes the embedded server alone, without a fault."""
+    """Return whether the service probes only the embedded server, without a fault."""
     return not config.embedded.faults and all(target.is_embedded for target in config.targets)
 
 
 def next_steps(program: str) -> str:
-    """Next steps on the embedded server, which keeps every guarantee."""
+    """Return the next steps on the embedded server, which keeps every guarantee."""
     return f"""
 
 The first verdicts come after some seconds, that of each probe within a minute or so. What to try next, after Ctrl-C:
@@ -69,11 +69,11 @@ The first verdicts come after some seconds, that of each probe within a minute o
 
 
 async def serve(file: ConfigurationFile, environ: Mapping[str, str], version: str, announce: Callable[[str], None]) -> None:
-    """Run until a signal comes, then stop cleanly.
+    """Run until a signal arrives, then stop cleanly.
 
     Calls `announce` with the URL of the status page. SIGHUP reloads the file.
 
-    Raises ConfigError if a port is taken and PermissionRefused if a target needs credentials and there are none.
+    Raises ConfigError if a port is in use and PermissionRefused if a target needs credentials and there are none.
     """
     from api.app import create_app
     from api.view import Archive

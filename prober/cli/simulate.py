@@ -69,7 +69,7 @@ def _shown(results: Iterable[Simulated], order: Order, show: Any) -> Iterator[Si
 
 
 def detection_as_text(detection: Detection, order: Order) -> str:
-    """The matrix of faults and findings; then what was not as expected, each with the command that repeats it."""
+    """Return the matrix of faults and findings, then each unexpected result with the command that repeats it."""
     from prober.simulation.detection import rules
 
     lines = [
@@ -107,7 +107,7 @@ def _aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def detection_as_json(detection: Detection, order: Order) -> str:
-    """The same as one JSON document."""
+    """Return the same as one JSON document."""
     from prober.simulation.detection import rules
 
     document = {

@@ -1,4 +1,4 @@
-"""The command `ordering-prober status`: the state of a running service, as its API reports it. It reads only."""
+"""The command `ordering-prober status`: the state of a running service from its API, read only."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Answer = Mapping[str, Any]
 
 
 class Subject(StrEnum):
-    """The output in place of the summary: an answer of the API, or lines of /metrics."""
+    """Subject to print instead of the summary: an answer of the API, or lines of /metrics."""
 
     FINDINGS = "findings"
     SLOS = "slos"
@@ -63,12 +63,12 @@ _TAKEN: Final[Mapping[Subject | None, tuple[str, ...]]] = {
     Subject.UPTIME: (),
     Subject.METRICS: ("target", "metric"),
 }
-"""The options that have an effect, by subject; None: the summary."""
+"""Options that have an effect, by subject; None: the summary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The part of the service to report on; an empty string stands for everything."""
+    """Selected part of the service; an empty string selects all."""
 
     target: str = ""
     probe: str = ""
@@ -77,7 +77,7 @@ class Chosen:
     metric: str = ""
 
     def check(self, subject: Subject | None) -> None:
-        """Raises ConfigError for an option that has no effect on a subject (None: the summary), and for an unknown kind."""
+        """Raise ConfigError for an option that has no effect on a subject (None: the summary), and for an unknown kind."""
         takes = _TAKEN[subject]
         for option in ("target", "probe", "kind", "slo", "metric"):
             if getattr(self, option) and option not in takes:
@@ -86,17 +86,17 @@ class Chosen:
         must_know("kind of finding", filter(None, (self.kind,)), KINDS, "`ordering-prober help KIND` explains one")
 
     def check_names(self, instances: Sequence[Answer]) -> None:
-        """Raises ConfigError for a target or probe that no probe instance of the service has."""
+        """Raise ConfigError for a target or probe that no probe instance of the service has."""
         for option, chosen in (("target", self.target), ("probe", self.probe)):
             known = {instance[option] for instance in instances}
             must_know(option, filter(None, (chosen,)), known, "" if known else "the service reports no probe instance")
 
     def includes(self, instance: Answer) -> bool:
-        """Whether a probe instance belongs to it."""
+        """Return whether a probe instance is selected."""
         return self.target in ("", instance["target"]) and self.probe in ("", instance["probe"])
 
     def concerns(self, incident: Answer) -> bool:
-        """Whether an incident belongs to it: one affected probe instance that does is enough."""
+        """Return whether an incident is selected: one selected probe instance is enough."""
         affected = [{**instance, "target": incident["target"]} for instance in incident["affected"]]
         return any(self.includes(instance) and (not self.kind or self.kind in instance["kinds"]) for instance in affected)
 
@@ -141,7 +141,7 @@ def status(
 
 
 def _answer(service: Service, subject: Subject, chosen: Chosen) -> Any:
-    """The answer about a subject. Findings of a target that is no longer probed are shown; a name without any must be known."""
+    """Return the answer about a subject. Findings of a target that is no longer probed are shown; a name without any must be known."""
     try:
         answer = service.answer(path_of(subject, chosen))
     except NotThere as absent:
@@ -161,18 +161,18 @@ class Service:
     token: str | None = None
 
     def answer(self, path: str) -> Any:
-        """The answer of the API. Raises as `get` does."""
+        """Return the answer of the API. Raises the errors of `get`."""
         try:
             return json.loads(self.get(path))
         except ValueError:
             raise ConfigError(f"{self.url}{path} is not the API of this program: correct --url, or api.port of --config") from None
 
     def check_names(self, chosen: Chosen) -> None:
-        """Raises ConfigError if the service does not report a chosen name, and as `get` does."""
+        """Raise ConfigError if the service does not report a chosen name, and the errors of `get`."""
         chosen.check_names(self.answer("/api/v1/status")["probe_instances"])
 
     def get(self, path: str) -> str:
-        """The body of an answer.
+        """Return the body of an answer.
 
         Raises NotThere if the API has nothing to answer, ConfigError if it refuses the request, BrokerUnavailable if there is no answer.
         """
@@ -200,14 +200,14 @@ class Service:
 
 
 def _trouble(error: Exception) -> str:
-    """The reason why a request was not answered."""
+    """Return why a request was not answered."""
     reason = error.reason if isinstance(error, URLError) else error
     known = (words for kind, words in _TROUBLES.items() if isinstance(reason, kind))
     return next(known, "nothing answers")
 
 
 def _checked(url: str) -> str:
-    """An address that the user gave. Raises ConfigError if it is none."""
+    """Validate an address that the user gave. Raises ConfigError."""
     with suppress(ValueError):
         parts = urlsplit(url)
         if parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0 and url.isprintable() and " " not in url:
@@ -216,7 +216,7 @@ def _checked(url: str) -> str:
 
 
 def address_of(api: Api) -> str:
-    """The URL of a service on this machine with these settings. Raises ConfigError if the port is not fixed."""
+    """Return the URL of a service on this machine with these settings. Raises ConfigError if the port is not fixed."""
     if api.port == 0:
         raise ConfigError("api.port is 0, so the service chooses its port: give --url with the address that `run` prints")
     host = _ALL_ADDRESSES.get(str(api.host), str(api.host))
@@ -224,7 +224,7 @@ def address_of(api: Api) -> str:
 
 
 def path_of(subject: Subject, chosen: Chosen) -> str:
-    """The path of a subject in the API, with the filters that the API has for it."""
+    """Return the path of a subject in the API, with the filters that the API has for it."""
     if subject is Subject.SLOS and chosen.slo:
         return f"/api/v1/slos/{quote(chosen.slo, safe='')}"
     filters = {
@@ -236,7 +236,7 @@ def path_of(subject: Subject, chosen: Chosen) -> str:
 
 
 def series(page: str, chosen: Chosen) -> Iterator[str]:
-    """The samples of a page of metrics whose name contains a text, and whose label `target`, if there is one, is the target."""
+    """Return the samples whose metric name contains the text, and whose label `target`, if there is one, is the target."""
     for line in page.splitlines():
         name, _, labels = line.partition("{")
         other = chosen.target and 'target="' in labels and f'target="{chosen.target}"' not in labels
@@ -245,14 +245,14 @@ def series(page: str, chosen: Chosen) -> Iterator[str]:
 
 
 def condition(answer: Answer, chosen: Chosen) -> Condition:
-    """The status of the chosen probe instances, as the page shows it."""
+    """Return the status of the chosen probe instances, as the page shows it."""
     if not (chosen.target or chosen.probe):
         return Condition(answer["status"])
     return worst_of(Condition(instance["status"]) for instance in answer["probe_instances"] if chosen.includes(instance))
 
 
 def summary(answer: Answer, incidents: Sequence[Answer], chosen: Chosen) -> Iterator[str]:
-    """The lines of the summary."""
+    """Return the lines of the summary."""
     instances = [instance for instance in answer["probe_instances"] if chosen.includes(instance)]
     if not instances:
         known = sorted({f"{instance['probe']} on {instance['target']}" for instance in answer["probe_instances"]})
@@ -277,7 +277,7 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
 
 
 def _time(text: str | None) -> str:
-    """A time of the API to the second; `none known` without one."""
+    """Return a time of the API to the second; `none known` without one."""
     return "none known" if text is None else f"{text[:19]}Z"
 
 
@@ -307,7 +307,7 @@ def _instance(instance: Answer) -> str:
 
 
 def _burning(slo: Answer) -> str:
-    """The most urgent alert of an objective that fires; empty if none does."""
+    """Return the most urgent firing alert of an objective; empty if none fires."""
     left = "unknown" if slo["budget_left"] is None else f"{max(0.0, slo['budget_left']):.1%}"
     firing = (burn for burn in slo["burn"] if burn["state"] == "firing")
     return next(

@@ -1,4 +1,4 @@
-"""The commands `ordering-prober store`: the revision of the status store, and its changes by hand."""
+"""The commands `ordering-prober store`: the revision of the status store, and its manual changes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def store_downgrade(
 
 @contextmanager
 def _opened(config: str | None) -> Iterator[Database]:
-    """The store of a configuration. Ends the command with code 3 if it cannot be reached."""
+    """Open the store of a configuration. Ends the command with code 3 if it cannot be reached."""
     from prober.config.loading import load
     from prober.sinks.status.database import Database, StoreUnavailable
 
@@ -112,7 +112,7 @@ def _report(database: Database, change: RevisionChange, more: str = "") -> None:
 
 
 def _state(database: Database) -> dict[str, Any]:
-    """The fields of `store status`. A file that does not exist is an empty store, and reading would create it."""
+    """Return the fields of `store status`. A file that does not exist is an empty store, and reading would create it."""
     from prober.sinks.status.migration import stored_revision
     from prober.sinks.status.revisions import refusal, scripts
 

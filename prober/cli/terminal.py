@@ -1,4 +1,4 @@
-"""Output on a terminal: verdicts and kinds of findings have colour, unless NO_COLOR is set."""
+"""Output on a terminal: verdicts and kinds of findings are coloured, unless NO_COLOR is set."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _THEME = Theme({"mark.good": "green", "mark.bad": "red", "mark.doubtful": "yello
 
 
 def color_system() -> Literal["auto"] | None:
-    """The colours of a console; None if NO_COLOR is set, so that rich writes no styles, of which it would keep bold."""
+    """Return the colours of a console; None if NO_COLOR is set, so that rich writes no styles, of which it would keep bold."""
     return None if os.environ.get("NO_COLOR") else "auto"
 
 
 def show(text: str) -> None:
-    """Print a text, in colour if standard output is a terminal. The lines stay as they are."""
+    """Print a text, in colour if standard output is a terminal. The lines stay unchanged."""
     console = Console(color_system=color_system(), highlighter=_Marks(), theme=_THEME, soft_wrap=True, markup=False, emoji=False)
     if console.is_terminal:
         console.print(text)

@@ -1,8 +1,8 @@
-"""The command `ordering-prober verify`: verifies trace files, or a recorded history, prints what was found, and says it all in one exit
-code.
+"""The command `ordering-prober verify`: verify trace files or a recorded history, print the findings, and return one exit code.
 
-Every run of a history has its own rules, so every run has a verdict of its own. The nightly job `reverify` does the same on all cores or a
-cluster, and compares the outcome with that of the service.
+Every run of a history has its own rules and its own verdict. The nightly job `reverify` does the same on all cores or a cluster, and
+compares
+the outcome with that of the service.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
 
 
 def is_history(path: str) -> bool:
-    """Whether a path is a history's and not a trace file's."""
+    """Return whether a path is a history and not a trace file."""
     return bool(urlsplit(path).scheme in ("gs", "s3", "hdfs")) or os.path.isdir(path)
 
 
@@ -117,12 +117,12 @@ def _timeouts(wait: str, idle: str) -> Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """The output besides the verdict and a few findings of each kind.
+    """Output besides the verdict and a few findings of each kind.
 
-    explain      the smallest history that shows a finding, for the first few findings of each kind.
-    reorder      how the deliveries came by their numbers, with these timeouts; None: not asked for.
-    everything   all other findings too; in JSON they always are.
-    on_key       instead of the smallest history everything on the key of the finding.
+    explain      the minimal reproduction, for the first few findings of each kind.
+    reorder      measurements of the order of deliveries, with these timeouts; None: not requested.
+    everything   all other findings too; JSON always contains them.
+    on_key       all events of the finding's key instead of the minimal reproduction.
     """
 
     explain: bool = False
@@ -132,10 +132,11 @@ class Extras:
 
 
 def verify_files(paths: Sequence[str], output: Format, extras: Extras) -> ExitCode:
-    """Verify every file and print the outcome to standard output as soon as it is known.
+    """Verify every file and print each outcome to standard output as soon as it is known.
 
-    Each path is a trace file (compressed if it ends in .gz) or `-` for standard input. An unreadable file is reported in one line
-    on standard error, and the other files are still verified. The exit code depends on the verdicts only, not on the extras.
+    Each path is a trace file (compressed if it ends in .gz) or `-` for standard input. An unreadable file is one line on standard error,
+    and the
+    other files are still verified. The exit code depends on the verdicts only, not on the extras.
     """
     return worst_code([_verify_one(path, output, extras) for path in paths])
 
@@ -175,7 +176,7 @@ def _verify_file(
 
 @contextmanager
 def _opened(path: str, *, rewindable: bool) -> Iterator[BinaryIO]:
-    """The bytes of a trace; what cannot be read twice is copied to a temporary file if that is needed."""
+    """Open a trace; a stream that cannot be read twice is copied to a temporary file if that is needed."""
     if os.path.isdir(path):
         raise TraceError(path, 0, "is a folder; give trace files, or one history and nothing else")
     with nullcontext(sys.stdin.buffer) if path == STDIN else open_trace(path) as stream:
@@ -191,7 +192,7 @@ def _opened(path: str, *, rewindable: bool) -> Iterator[BinaryIO]:
 def _proofs(
     verification: Verification, stream: BinaryIO, start: int, shown: Callable[[Excerpt, TraceHeader], Proof]
 ) -> Mapping[RecordedFinding, Proof]:
-    """The evidence for the findings that are worth explaining, from reading the file again."""
+    """Return the evidence for the findings to explain, from a second read of the file."""
 
     def again() -> TraceReader:
         stream.seek(start)

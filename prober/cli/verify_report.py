@@ -1,4 +1,4 @@
-"""The report of `verify` about one file: text for people, with examples of each kind of finding; one JSON object for programs, with all."""
+"""Output of `verify` about one file: text with examples of each kind of finding, or one JSON object with all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from prober.traces.verification import Verification
 WIDTH: Final = 120
 WITNESSES_SHOWN_MAX: Final = 20
 EXAMPLES_MAX: Final = 3
-"""The number of findings of a kind and status that are printed in full, and drawn: they mostly have one cause."""
+"""Maximum number of findings of a kind and status that are printed in full, and drawn: they usually have one cause."""
 
 # In the order in which a reader wants them. Information is only counted.
 LISTED: Final[Mapping[Status, str]] = {
@@ -38,7 +38,7 @@ _GRAVITY: Final = (ExitCode.PASS, ExitCode.UNKNOWN, ExitCode.FAIL, ExitCode.MALF
 
 
 def worst_code(verifications: Iterable[Verification]) -> ExitCode:
-    """The exit code for several files; UNKNOWN for none."""
+    """Return the worst exit code of several verifications; without any, that of UNKNOWN."""
     return max(map(_code_of, verifications), key=_GRAVITY.index, default=ExitCode.UNKNOWN)
 
 
@@ -47,18 +47,18 @@ def _code_of(verification: Verification) -> ExitCode:
 
 
 def lines_of(finding: Finding, first: int) -> list[int]:
-    """Where the witnesses are: line numbers of a trace file, event numbers of a run."""
+    """Return the places of the witnesses: line numbers of a trace file, or event numbers of a run."""
     return [witness + first - 1 for witness in finding.witnesses]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a verified record comes from.
+    """Origin of a verified record.
 
-    first    the number of its first event, by which witnesses are named.
+    first    number of its first event, for the numbers of witnesses.
     is_file  whether that is a line of a trace file; otherwise events have numbers in their run.
-    wall     what turns its times into seconds since 1970; None: unknown.
-    why      why a verdict that is not FAIL is UNKNOWN, if the record says so.
+    wall     seconds to add to its times to get seconds since 1970; None: unknown.
+    why      why a verdict that is not FAIL is UNKNOWN, if the record states it.
     """
 
     first: int = FIRST_EVENT_LINE
@@ -77,9 +77,9 @@ def verification_as_json(
     order: MeasuredOrder | None = None,
     about: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """One line: the object that docs/trace-files.md describes.
+    """Return one line: the object that docs/trace-files.md describes.
 
-    `order`: how the deliveries came by their numbers if that was measured. `about`: more fields, after that of the name.
+    `order`: measurements of the order of deliveries, if requested. `about`: more fields, after that of the name.
     """
     row: dict[str, object] = {
         "trace": verification.path,
@@ -118,9 +118,10 @@ def verification_as_text(
     *,
     everything: bool = False,
 ) -> str:
-    """The verdict line, then by kind the findings that are more than information, with their proofs; then the measured order, if any.
+    """Return the verdict line, then by kind the findings that are more than information, with their proofs; then the measured order, if
+    any.
 
-    The first findings of each sort are printed in full and the others counted, unless `everything` is to be printed.
+    The first findings of each kind are printed in full and the others counted, unless `everything` is to be printed.
     """
     measured = () if order is None else order_lines(order)
     return printable("\n".join([*_lines(verification, proofs, source, everything=everything), *measured]))
@@ -141,12 +142,12 @@ def _lines(
 
 
 def _rank(sort: Sort) -> int:
-    """Of two alike the one that was found first comes first: sorting is stable."""
+    """Return the sort key of a kind; the sort is stable, so that equal findings keep their order."""
     return list(LISTED).index(sort[1]) if sort[1] in LISTED else len(LISTED)
 
 
 def _more(unshown: Sequence[RecordedFinding], omitted: int, wall: float | None) -> Iterator[str]:
-    """How many more there are of one sort, where, until when, and what all of them break."""
+    """Return the number of unprinted findings of one kind and status, with their keys, last time, and the broken guarantee."""
     if unshown:
         (kind, status), keys = unshown[0].sort, len({made.finding.key for made in unshown})
         last = _when(unshown[-1].finding.t, wall)
@@ -180,7 +181,7 @@ def _remark(verification: Verification, source: Source) -> str:
 
 
 def number_of(count: int, of: str) -> str:
-    """A count with its word, in the plural unless it is one."""
+    """Return a count with its word, in the plural unless it is one."""
     return f"{count:,} {of}{'s' * (count != 1)}"
 
 

@@ -1,1 +1,1 @@
-"""The configuration: `loading` reads and shows it, `models` and `sections` are its values."""
+"""Configuration: `loading` reads and prints it, `models` and `sections` define its values."""

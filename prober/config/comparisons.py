@@ -1,4 +1,4 @@
-"""The section about comparisons of two targets: which, over what time, and how much worse still counts as no worse."""
+"""The section about comparisons: the two targets, the period, and the tolerated differences."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Margins(Section):
 
     @property
     def by_aspect(self) -> Mapping[Aspect, float]:
-        """Every margin, of durations in seconds."""
+        """All margins by aspect, of durations in seconds."""
         return {aspect: _number(getattr(self, aspect.name)) for aspect in ASPECTS}
 
 
@@ -121,7 +121,7 @@ class ComparisonSettings(Section):
 
 
 def comparison_problems(comparisons: Sequence[ComparisonSettings], targets: Iterable[str]) -> Iterator[Problem]:
-    """Targets that are not there, and pairs that stand twice."""
+    """Report unknown targets, and pairs that are listed twice."""
     known, seen = set(targets), set()
     for number, comparison in enumerate(comparisons):
         for key in ("baseline", "candidate"):

@@ -1,6 +1,6 @@
-"""Settings that contradict each other, although each is valid by itself.
+"""Contradictions between settings that are valid by themselves.
 
-Examples are two locations that must differ, and a setting that needs another one.
+Examples are two locations that must differ, and a setting that requires another.
 
 `warnings_of` lists doubtful settings of a valid configuration. They may be right, so they are reported and not refused.
 """
@@ -30,7 +30,7 @@ from prober.probes.context import PULL_TIMEOUT_S
 from prober.probes.hot_key import KEY_BYTES_PER_S_MAX
 
 _TABLES: Final = ("events", "runs", "findings", "messages", "_spool")
-"""The folders of a history, which its retention, its readers and `compact` take for their own."""
+"""Folders of a history, which its retention, its readers and `compact` use."""
 _LOCAL: Final = ("", "file")
 _LOOK_BACK: Final = timedelta(days=8)
 """The nightly jobs repeat up to seven days before yesterday if something was missing."""
@@ -84,13 +84,14 @@ REGIONS: Final = frozenset(
         "us-west4",
     ]
 )
-"""The regions of Google Cloud, to notice one that is misspelled. Pub/Sub is in every region, and new ones open now and then: what is not in
-the list may be right, so it is a warning and no error.
+"""The regions of Google Cloud, to notice a misspelled one.
+
+Pub/Sub is in every region, and Google adds regions. An unknown region may be right, so it is a warning and no error.
 """
 
 
 def history_problems(history: HistorySettings) -> Iterator[Problem]:
-    """Places of the history that would get into each other's way."""
+    """Report locations of the history that overlap."""
     location, reports = history.location, history.reports
     for key, place in (("location", location), ("reports", reports), ("spool", history.spool)):
         if place is not None and place.startswith("~"):
@@ -110,7 +111,7 @@ def history_problems(history: HistorySettings) -> Iterator[Problem]:
 
 
 def sharding_problems(sharding: Sharding, status: StatusSettings) -> Iterator[Problem]:
-    """Probers that divide the work over a database that others cannot reach."""
+    """Report probers that divide the work over a database that other probers cannot reach."""
     if sharding.group is not None and urlsplit(status.url.get_secret_value()).scheme.startswith("sqlite"):
         text = (
             "probers that share the work need one database for all of them, and SQLite is a file of one machine: set status.url (or "
@@ -120,7 +121,7 @@ def sharding_problems(sharding: Sharding, status: StatusSettings) -> Iterator[Pr
 
 
 def peer_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
-    """A probe that needs a second endpoint, and one that the first cannot have."""
+    """Report a probe without the second endpoint that it needs, and a second endpoint that the first cannot have."""
     if target.peer is None:
         for name in target.probes:
             if DECLARED[name].paired:
@@ -131,7 +132,7 @@ def peer_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
 
 
 def observe_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
-    """Probes without a stream to observe, and streams for probes that observe none."""
+    """Report `observe` without a stream, and streams of other probes."""
     for name, probe in target.probes.items():
         observes = not DECLARED[name].own_messages
         if observes and probe.observe is None:
@@ -148,12 +149,12 @@ def observe_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
 
 
 def _sort_of(endpoint: str) -> tuple[bool, bool]:
-    """Whether an endpoint is embedded, and whether it is one of Google's."""
+    """Return whether an endpoint is embedded, and whether it is one of Google's."""
     return endpoint == EMBEDDED, endpoint != EMBEDDED and parse_endpoint(endpoint).secure
 
 
 def push_problems(push: PushSettings, targets: Iterable[tuple[Path, TargetSettings]]) -> Iterator[Problem]:
-    """The settings that are missing so that targets elsewhere can push messages to this prober, and others cannot."""
+    """Report missing settings for pushes from targets on other machines, which must be authenticated."""
     elsewhere = [
         (target, (*at, "probes", str(name)))
         for at, target in targets
@@ -174,7 +175,7 @@ def push_problems(push: PushSettings, targets: Iterable[tuple[Path, TargetSettin
 
 
 def monitoring_problems(monitoring: Monitoring, targets: Collection[str]) -> Iterator[Problem]:
-    """Own subscriptions that are compared with no target, or with an unknown one."""
+    """Report own subscriptions without a target for the comparison, or with an unknown one."""
     there = ", ".join(sorted(targets))
     chosen = [("subscriptions", at, one.target) for at, one in enumerate(monitoring.subscriptions)]
     chosen += [("discover", at, one.target) for at, one in enumerate(monitoring.discover)]
@@ -186,7 +187,7 @@ def monitoring_problems(monitoring: Monitoring, targets: Collection[str]) -> Ite
 
 
 def port_problems(api: Api, push: PushSettings, embedded: Embedded, drills: Drills) -> Iterator[Problem]:
-    """Two listeners on one port."""
+    """Report two listeners on one port."""
     taken: dict[int, str] = {}
     for section, port in (("api", api.port), ("push", push.port), ("embedded", embedded.port), ("drills", drills.port)):
         if port and port in taken:
@@ -201,7 +202,7 @@ def _elsewhere(wrong: str, location: str) -> str:
 
 
 def _plain(place: str) -> str:
-    """A path or URI without options, the scheme of local files, and what does not change where it is."""
+    """Return a path or URI without options, without the scheme of local files, and normalized."""
     parts = urlsplit(place)
     if parts.scheme in _LOCAL:
         return posixpath.normpath(parts.path)
@@ -214,7 +215,7 @@ def _inside(place: str, folder: str) -> bool:
 
 
 def warnings_of(config: Config) -> list[Problem]:
-    """Every warning, with the path of the key that it is about."""
+    """Return every warning, with the path of its key."""
     found = [*_history(config), *_access(config), *_capacity(config), *_faults(config)]
     for number, target in enumerate(config.targets):
         at: Path = ("targets", number)
@@ -225,7 +226,7 @@ def warnings_of(config: Config) -> list[Problem]:
 
 
 def _faults(config: Config) -> Iterator[Problem]:
-    """Faults of an embedded server that no target is."""
+    """Report faults of the embedded server if no target is the embedded server."""
     if config.embedded.faults and not any(target.is_embedded for target in config.targets):
         text = (
             "no target is the embedded server, so nothing is injected: remove the faults, or write endpoint: embedded for a target"
@@ -248,7 +249,7 @@ def _regions(target: TargetSettings, at: Path) -> Iterator[Problem]:
 
 
 def _unproven_regions(target: TargetSettings, at: Path) -> Iterator[Problem]:
-    """Endpoints at which findings about order stay indeterminate."""
+    """Report endpoints whose findings about order are always indeterminate."""
     publishes = any(DECLARED[name].own_messages for name in target.probes)
     for key, endpoint in (("endpoint", target.endpoint), ("peer", target.peer)):
         if publishes and endpoint and not parse_endpoint(endpoint).is_one_region:
@@ -292,9 +293,9 @@ def _capacity(config: Config) -> Iterator[Problem]:
 
 
 def _lost_pulls(probe: ProbeSettings, at: Path) -> Iterator[Problem]:
-    """A lost answer shows when its pull is given up.
+    """Report a lease that ends later than the run can wait for a lost pull.
 
-    Its messages are redelivered when their lease is over.
+    A lost answer shows when its pull is abandoned. Its messages are redelivered when their lease ends.
     """
     needed = timedelta(seconds=PULL_TIMEOUT_S) + probe.ack_deadline
     for name in ("delivery", "stall", "unacked"):

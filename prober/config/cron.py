@@ -1,9 +1,8 @@
-"""Points in time as crontab(5) writes them: five fields, minute hour day-of-month month day-of-week, in UTC.
+"""Schedules in the notation of crontab(5): five fields, minute hour day-of-month month day-of-week, in UTC.
 
 A field is `*`, a number, a range `a-b`, a step `*/n` or `a-b/n`, or several of these separated by commas. Sunday is 0 and 7, and names
-(`mon`, `jan`) are allowed. As in every cron, when both days are restricted, either of them suffices. `L` is the last day of a month,
-`fri#2` its second Friday, `5L` its last. Note for schedulers: some count weekdays from Monday as 0; they are to ask for points, not to
-read the text.
+(`mon`, `jan`) are allowed. As in cron, when both days are restricted, either of them suffices. `L` is the last day of a month, `fri#2` its
+second Friday, `5L` its last. Callers use the times and do not parse the text: some schedulers count weekdays from Monday as 0.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _EIGHT_YEARS: Final = 8 * 366 + 1  # days; February 29th may be so far away
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """The points in time of one crontab line, which `parse_cron` has found to be one."""
+    """The times of one valid crontab line; see `parse_cron`."""
 
     text: str
 
@@ -38,23 +37,23 @@ class Cron:
         return self.text
 
     def latest(self, at: datetime) -> datetime:
-        """The last point at or before a time."""
+        """Return the last time of the schedule at or before `at`."""
         minute = at.astimezone(UTC).replace(second=0, microsecond=0)
         return next(CronSim(self.text, minute + timedelta(minutes=1), reverse=True))
 
     def following(self, at: datetime) -> datetime:
-        """The first point after a time."""
+        """Return the first time of the schedule after `at`."""
         return next(CronSim(self.text, at.astimezone(UTC)))
 
     def longest_gap(self) -> timedelta:
-        """The longest time between two neighbouring points, over eight years. `timedelta.max` if there is at most one."""
+        """The longest time between two neighbours, over eight years. `timedelta.max` if there is at most one."""
         minutes, days = self._minutes_and_days()
         inside = max((later - earlier for earlier, later in pairwise(minutes)), default=0)
         apart = max((later - earlier for earlier, later in pairwise(days)), default=None)
         return timedelta.max if apart is None else timedelta(minutes=max(inside, _over_night(apart, minutes)))
 
     def shortest_gap(self) -> timedelta:
-        """The shortest one, likewise."""
+        """The shortest time between two neighbours, over eight years."""
         minutes, days = self._minutes_and_days()
         inside = min((later - earlier for earlier, later in pairwise(minutes)), default=None)
         apart = min((later - earlier for earlier, later in pairwise(days)), default=None)
@@ -62,7 +61,7 @@ class Cron:
         return timedelta(minutes=min(gaps)) if gaps else timedelta.max
 
     def _minutes_and_days(self) -> tuple[list[int], list[int]]:
-        """The minutes of each day that has points, and these days, counted from the first of eight years."""
+        """Return the minutes of each day of the schedule, and its days, counted from the first of eight years."""
         times = CronSim(self.text, _START)
         minutes = [hour * 60 + minute for hour in sorted(times.hours) for minute in sorted(times.minutes)]
         days = [
@@ -72,12 +71,12 @@ class Cron:
 
 
 def _over_night(days: int, minutes: list[int]) -> int:
-    """From the last point of one day to the first one so many days later, in minutes."""
+    """Return the minutes from the last time of a day to the first one `days` days later."""
     return days * 24 * 60 - minutes[-1] + minutes[0]
 
 
 def parse_cron(text: str) -> Cron:
-    """Reads a crontab line; raises ValueError that says which field is wrong and what to write."""
+    """Parse a crontab line. Raises ValueError that names the wrong field and the correction."""
     words = _RANGE_OF_ONE.sub(r"\1", text.lower()).split()
     if len(words) != len(_FIELDS):
         raise ValueError(f"{text!r} has {len(words)} fields and not five: minute hour day-of-month month day-of-week")
@@ -92,7 +91,7 @@ def parse_cron(text: str) -> Cron:
 
 
 def _comes(line: str) -> bool:
-    """Whether it can be read and has a point; what has one has another within 50 years, which is how far it is looked for."""
+    """Return whether the line is valid and has a time. A second one then follows within 50 years, the limit of the search."""
     try:
         return next(CronSim(line, _START), None) is not None
     except CronSimError:

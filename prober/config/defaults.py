@@ -1,6 +1,6 @@
-"""The defaults for a file that sets nothing: one embedded target, the probes, and the objectives of the catalogue.
+"""Defaults: one embedded target, the probes, and the objectives of the catalogue.
 
-Written as a file would be, so that what a user writes is merged over it key by key.
+They have the form of a file, so that a user's settings are merged key by key.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from prober.slo.objectives import DEFAULTS, Objective
 Raw = dict[str, Any]
 
 EMULATOR: Final = "emulator"
-"""The name of the target that PUBSUB_EMULATOR_HOST names if none is configured."""
+"""Name of the default target if PUBSUB_EMULATOR_HOST is set."""
 ENDPOINT_OF_TARGET: Final = "ORDERING_PROBER_TARGETS__0__ENDPOINT"
 
 
 def default_target(environ: Mapping[str, str]) -> Raw:
-    """The target of a configuration without targets: the emulator that PUBSUB_EMULATOR_HOST names, or else the embedded server.
+    """Return the target of a configuration without targets: the emulator at PUBSUB_EMULATOR_HOST, or the embedded server.
 
-    Raises ConfigError if the variable names no address.
+    Raises ConfigError if the variable is no address.
     """
     if not environ.get(EMULATOR_VARIABLE) or environ.get(ENDPOINT_OF_TARGET):
         return {"name": EMBEDDED, "endpoint": EMBEDDED}
@@ -36,7 +36,7 @@ def default_target(environ: Mapping[str, str]) -> Raw:
 
 
 def _by_default(probe: Experiment) -> Mapping[str, Any]:
-    """The defaults of a probe, in the form of a file."""
+    """Return the defaults of a probe, in the form of a file."""
     workload = probe.workload
     return {
         "schedule": {"interval": write_duration(timedelta(seconds=probe.interval_s))},
@@ -60,7 +60,7 @@ DEFAULT_PROBES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 
 
 def _as_written(one: Objective) -> Mapping[str, str]:
-    """An objective as a file would have it; its period is the default one."""
+    """Return an objective in the form of a file, without the default period."""
     written = {"indicator": one.indicator.value, "objective": f"{one.target * 100:.8g}%"}
     if one.threshold_s is not None:
         written["threshold"] = write_duration(timedelta(seconds=one.threshold_s))
@@ -74,7 +74,7 @@ WHOLE: Final = frozenset({"schedule", "labels"})
 
 
 def region_of(endpoint: str) -> str:
-    """The region that an endpoint itself names: Google's, `global`, or `local` for anything else."""
+    """Return the region of an endpoint: a region of Google, `global`, or `local` for any other address."""
     if endpoint == EMBEDDED:
         return "local"
     parsed = parse_endpoint(endpoint)
@@ -82,7 +82,7 @@ def region_of(endpoint: str) -> str:
 
 
 def laid_over(base: Mapping[str, Any], written: Mapping[str, Any]) -> Raw:
-    """A mapping with what is written in its place, inner mappings key by key. Neither of the two is changed."""
+    """Merge `written` into a copy of `base`, inner mappings key by key."""
     result: Raw = dict(base)
     for key, value in written.items():
         inner = result.get(key)

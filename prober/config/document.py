@@ -1,7 +1,6 @@
-"""A YAML file as its content, and where in the file each key stands, so that what is wrong can be shown to who wrote it.
+"""A YAML file: its content, and the line of each key for error messages.
 
-YAML as its users read it, except for three traps: a key that stands twice in one mapping is an error and not silently the last, `1:30` is
-text and not 90, and `010` is not 8.
+Standard YAML, except for three traps: a repeated key in a mapping is an error, `1:30` is text and not 90, and `010` is not 8.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _HINTS: Final = (
 
 
 class _Loader(yaml.SafeLoader):
-    """Without numbers to the base of 60 and 8."""
+    """Loader without numbers to the base of 60 and 8."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -63,8 +62,8 @@ _Loader.add_implicit_resolver(_FLOAT_TAG, _FLOAT, list("-+0123456789."))
 class Document:
     """The content of a file.
 
-    lines     on which line each key, or element of a list, begins, counted from 1.
-    problems  the keys that stand twice. In `content` they have their last value.
+    lines     line of each key, or element of a list, counted from 1.
+    problems  repeated keys. In `content` they have their last value.
     """
 
     content: Any
@@ -73,11 +72,11 @@ class Document:
 
 
 class NotYaml(ValueError):
-    """The text is not YAML; the message says on which line and why."""
+    """The text is not YAML; the message states the line and the reason."""
 
 
 def read_document(text: str) -> Document:
-    """Reads YAML with at most one document. Raises NotYaml."""
+    """Parse YAML with at most one document. Raises NotYaml."""
     places, content = _Places(), None
     try:
         loader = _Loader(text)
@@ -94,7 +93,7 @@ def read_document(text: str) -> Document:
 
 
 class _Places:
-    """Every key and element below a node with its line. A key or element that an alias repeats has the line of the original."""
+    """Every key and element below a node with its line. Content of an alias has the line of its anchor."""
 
     def __init__(self) -> None:
         self.lines: dict[Path, int] = {}

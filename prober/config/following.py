@@ -1,14 +1,13 @@
 """Reload of the configuration file while the program runs.
 
-The file is read again and again, and its content is applied or refused.
+The file is read regularly, and its content is applied or refused.
 
-It is the content that counts, not the time of the file: Kubernetes changes mounted files by moving a symbolic link, and an editor writes in
-steps. So a new content is applied when two reads in a row have found it. After a SIGHUP one read is enough. A refused content changes
-nothing, and is not tried again until the file changes or the next SIGHUP.
+The content counts, not the time of the file: Kubernetes changes mounted files by moving a symbolic link, and an editor writes in steps. New
+content is applied when two reads in a row return it; after a SIGHUP one read is enough. Refused content changes nothing, and is not tried
+again until the file changes or the next SIGHUP.
 
-Not all of another configuration can be taken over, as some of it needs a restart. Sections in `FOLLOWED` are taken over while it runs. The
-others are read once, at the start: where the service listens, where it stores, what it is called. Of these the old values stay in force,
-and the differing keys are reported by name.
+Sections in `FOLLOWED` are applied while the program runs. The others are read at its start only: listen addresses, stores, names. Of these
+the old values stay in force, and the differing keys are reported by name.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ LOOK_EVERY_S: Final = 2.0
 DIGEST_LENGTH: Final = 12
 REFUSAL_LENGTH_MAX: Final = 2_000
 REFUSED: Final = "the configuration file was refused"
-"""Beginning of each message about a refused file."""
+"""Prefix of each message about a refused file."""
 
 _log = logging.getLogger(__name__)
 FOLLOWED: Final = frozenset({"targets", "probes", "slos", "maintenance", "budget", "comparisons"})
@@ -42,15 +41,15 @@ FOLLOWED: Final = frozenset({"targets", "probes", "slos", "maintenance", "budget
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationStatus:
-    """Which configuration is in force. Times are seconds since 1970.
+    """The configuration in force. Times are seconds since 1970.
 
     file        its path; empty: there is none, only defaults and the environment.
-    digest      the first digits of its SHA-256, as `sha256sum` prints them; empty without a file.
-    since       when it came into force.
-    restart     the keys of it that wait for a restart; until then their old values hold.
-    refused_at  when the file was refused as it is now; None: it was not. `refusal` says why, on one line.
-    usd_per_month   the most that its probes cost a month on the real service, at list price; 0: they probe none.
-    faults      the faults that its embedded server injects.
+    digest      first digits of its SHA-256, as `sha256sum` prints them; empty without a file.
+    since       time at which it came into force.
+    restart     its keys that wait for a restart; until then their old values apply.
+    refused_at  time at which the present content was refused; None: it was not. `refusal` states the reason on one line.
+    usd_per_month   maximum cost of its probes on the real service, at list price; 0: it has no probes there.
+    faults      faults that its embedded server injects.
     """
 
     file: str
@@ -64,12 +63,12 @@ class ConfigurationStatus:
 
     @property
     def trouble(self) -> str:
-        """The trouble to report to the operator; empty: none."""
+        """Trouble to show to the operator of the prober; empty: none."""
         return f"{REFUSED}, and the old configuration stays in force: {self.refusal}" if self.refused_at is not None else ""
 
 
 class ConfigurationFile(NamedTuple):
-    """A configuration as it was read at the start. `digest` is of all its content, None without a file."""
+    """The configuration as read at the start. `digest` is that of the content, None without a file."""
 
     config: Config
     path: str | None = None
@@ -78,17 +77,17 @@ class ConfigurationFile(NamedTuple):
 
     @classmethod
     def read(cls, path: str | None, environ: Mapping[str, str]) -> ConfigurationFile:
-        """Reads a file (None: the defaults) and an environment. Raises ConfigError."""
+        """Read a file (None: the defaults) and an environment. Raises ConfigError."""
         content = None if path is None else read_content(path)
         config, warnings = load_with_warnings(path, environ, content=content)
         return cls(config, path, warnings, None if content is None else _digest(content))
 
 
 class Following:
-    """Follows a file; belongs to one event loop.
+    """Follower of a file; belongs to one event loop.
 
-    `apply` takes over a configuration and returns the keys that wait for a restart, or raises a ProberError and changes nothing.
-    `report` is called with the state, at once and whenever it changes; `failed` with internal errors.
+    `apply` applies a configuration and returns the keys that wait for a restart, or raises a ProberError and changes nothing.
+    `report` is called with the state, at once and after each change; `failed` with internal errors.
     """
 
     def __init__(
@@ -108,11 +107,11 @@ class Following:
         report(self._status)
 
     def ask(self) -> None:
-        """Has the file looked at and applied at once, also if it seems to be the same."""
+        """Read and apply the file at once, even if it seems unchanged."""
         self._asked.set()
 
     async def keep_on(self) -> None:
-        """Follows the file until it is cancelled."""
+        """Follow the file until cancelled."""
         while self._path is not None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), LOOK_EVERY_S)
@@ -121,7 +120,7 @@ class Following:
             await self.look(at_once=asked)
 
     async def look(self, *, at_once: bool = False) -> None:
-        """Looks once, and applies what is new and complete; `at_once`: whatever is there. Call it on the event loop; it raises nothing."""
+        """Read the file once and apply new, stable content; `at_once`: any content. For the event loop; raises nothing."""
         assert self._path is not None
         content: bytes | None = None
         try:
@@ -171,14 +170,14 @@ def _digest(content: bytes) -> str:
 
 
 def restart_keys(old: Config, new: Config) -> tuple[str, ...]:
-    """The keys that differ and are read at the start only, as people write them: `api.port`."""
+    """Return the differing keys that are read at the start only, in the notation of users: `api.port`."""
     return tuple(_differing(old, new, (), FOLLOWED))
 
 
 def in_force(old: Config, new: Config) -> Config:
-    """The new configuration with the old values of what needs a restart.
+    """Return the new configuration with the old values of the keys that need a restart.
 
-    Raises ConfigError if that is more than one prober can do, which only the values that wait for the restart would allow.
+    Raises ConfigError if the combination exceeds the capacity of one prober.
     """
     mixed = new.model_copy(update={name: getattr(old, name) for name in Config.model_fields if name not in FOLLOWED})
     problems = list(capacity_problems(mixed.targets, shared=mixed.sharding.group is not None))

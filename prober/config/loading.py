@@ -1,24 +1,26 @@
-"""From a file and an environment to one `Config`, or to one error that lists everything that is wrong with them.
+"""Loading: from a file and an environment to one `Config`, or to one error with all problems.
 
-In this order, later ones win: the defaults, the file, the environment. Then everything is checked, and what is wrong is collected and
-not stopped at. Checks that look at several sections run on whatever is right by itself, so that one message tells all.
+Later sources win: the defaults, the file, the environment. Then everything is validated; problems are collected. Checks across sections run
+on the valid sections, so that one message contains all problems.
 
-PUBSUB_EMULATOR_HOST names the target of a configuration without targets. Otherwise it is not applied here, as `--endpoint` of the command
-line is not. Both replace the endpoint of a target when it is connected to (`--endpoint` first, then the variable, then what is configured
-here); see `brokers.endpoint.resolve_endpoint`.
+PUBSUB_EMULATOR_HOST sets the target of a configuration without targets. Otherwise it is not applied here, like `--endpoint` of the command
+line. Both replace the endpoint of a target when the program connects to it (`--endpoint` first, then the variable, then the configured
+endpoint); see `brokers.endpoint.resolve_endpoint`.
 
-A variable of the environment is called `ORDERING_PROBER_` and the path of a key in capitals, its parts joined by two underscores:
+The name of an environment variable is `ORDERING_PROBER_` and the path of a key in capitals, its parts joined by two underscores:
 
     ORDERING_PROBER_API__PORT=9090
     ORDERING_PROBER_TARGETS__0__ENDPOINT=europe-west1
     ORDERING_PROBER_EMBEDDED__FAULTS=[jitter]
 
-LOG_LEVEL, which many programs have, sets `telemetry.log_level`; our own variable wins over it.
+LOG_LEVEL, which many programs use, sets `telemetry.log_level`; the variable of this program has precedence.
 
-Elements of lists are numbered from 0, and the next free number adds one. A value that begins with `[` or `{` is read as YAML,
-anything else is text. An empty value counts as not set. A variable that names no key is an error, except those that Kubernetes puts
-into every container for a Service of our name (ORDERING_PROBER_SERVICE_HOST, ORDERING_PROBER_PORT_8080_TCP and the like).
-pydantic-settings does not do this: it ignores misspelled variables, reads the process's own environment only, and cannot reach into lists.
+Elements of lists are numbered from 0, and the next free number adds an element. A value that starts with `[` or `{` is YAML, any other
+value
+is text. An empty value counts as not set. A variable that names no key is an error, except those that Kubernetes sets in every container
+for
+a Service of this name (ORDERING_PROBER_SERVICE_HOST, ORDERING_PROBER_PORT_8080_TCP and the like). pydantic-settings does not do this: it
+ignores misspelled variables, reads the environment of the process only, and cannot address elements of lists.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ _Section = TypeVar("_Section", bound=BaseModel)
 def load(path: File | str | None, environ: Mapping[str, str], *, opens_store: bool = True) -> Config:
     """Read a file (None: the defaults) and an environment. Raises ConfigError with every problem in one text.
 
-    A process that does not open the status store need not have its URL, which is a secret and so not in the file of the chart.
+    A program that does not open the status store needs no URL of it, which is a secret and so not in the file of the chart.
     """
     return load_with_warnings(path, environ, opens_store=opens_store)[0]
 
@@ -76,9 +78,9 @@ def load(path: File | str | None, environ: Mapping[str, str], *, opens_store: bo
 def load_with_warnings(
     path: File | str | None, environ: Mapping[str, str], *, opens_store: bool = True, content: bytes | None = None
 ) -> tuple[Config, tuple[str, ...]]:
-    """The configuration as `load` returns it, and warnings about valid but doubtful settings: one line each, with file, key and line.
+    """Return the result of `load`, and the warnings: one line each, with file, key and line.
 
-    Raises ConfigError with every problem in one text. `content`: what the file has, for who has read it already.
+    Raises ConfigError with every problem in one text. `content`: that of the file, if the caller has read it already.
     """
     source = "configuration" if path is None else str(path)
     document = _read(path, source, content)
@@ -99,21 +101,21 @@ def load_with_warnings(
 
 
 def written_objectives(path: File | str | None, environ: Mapping[str, str]) -> Raw:
-    """The section `slos` as a file and an environment have it, nothing filled in. Raises ConfigError like `load`; checks nothing else."""
+    """Return the section `slos` of file and environment, without defaults. Raises ConfigError like `load`; validates nothing else."""
     raw = _read(path, "configuration" if path is None else str(path)).content
     _lay_over(raw, environ, Config)
     return raw.get("slos") or {}
 
 
 def show(config: Config) -> str:
-    """The complete configuration as YAML that `load` accepts, secrets masked."""
+    """Return the complete configuration as YAML that `load` accepts, secrets masked."""
     shown = config.model_dump(mode="json", by_alias=True)
     shown["slos"] |= {name: False for name in DEFAULT_SLOS if name not in config.slos}
     return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120)
 
 
 def read_content(path: File | str) -> bytes:
-    """The content of a file. Raises ConfigError if it cannot be read."""
+    """Return the content of a file. Raises ConfigError if it cannot be read."""
     try:
         return File(path).read_bytes()
     except OSError as error:
@@ -121,7 +123,7 @@ def read_content(path: File | str) -> bytes:
 
 
 def _read(path: File | str | None, source: str, content: bytes | None = None) -> Document:
-    """The settings of the file, a mapping; a key with nothing behind it counts as not written."""
+    """Return the mapping of a file; a key without a value counts as not written."""
     if content is None and path is not None:
         content = read_content(path)
     try:
@@ -148,7 +150,7 @@ _COMMON_VARIABLES: Final[Mapping[str, Path]] = {"LOG_LEVEL": ("telemetry", "log_
 
 
 def _variables(environ: Mapping[str, str]) -> dict[Path, str]:
-    """The variables that are ours, by the path of the key that they set."""
+    """Return the variables of this program, by the path of their key."""
     found = {path: name for name, path in _COMMON_VARIABLES.items() if environ.get(name)}
     for name in sorted(environ):
         rest = name.removeprefix(VARIABLE_PREFIX)
@@ -158,9 +160,9 @@ def _variables(environ: Mapping[str, str]) -> dict[Path, str]:
 
 
 def _lay_over(raw: Raw, environ: Mapping[str, str], model: type[BaseModel]) -> tuple[list[Problem], dict[Path, str]]:
-    """Writes what the environment says into the raw configuration.
+    """Write the values of the environment into the raw configuration.
 
-    Returns what could not be written, and which variable each path comes from, mappings and lists that had to be made included.
+    Returns the problems, and the variable of each written path, including created mappings and lists.
     """
     problems = []
     origins: dict[Path, str] = {}
@@ -192,7 +194,7 @@ def _parsed(text: str, annotation: Any) -> Any:
 
 
 def _set(raw: Raw, path: Path, value: Any) -> Iterator[Path]:
-    """Walks to the place and sets it. Yields the mappings and lists made on the way; LookupError where there can be none."""
+    """Set the value at a path. Yields the created mappings and lists; raises LookupError where there can be none."""
     here: Any = raw
     for depth, part in enumerate(path):
         last = depth == len(path) - 1
@@ -215,7 +217,7 @@ def _set(raw: Raw, path: Path, value: Any) -> Iterator[Path]:
 
 
 def _complete(raw: Raw, problems: list[Problem]) -> frozenset[str]:
-    """Fills in what is not written. Returns the objectives that are there by default only: those no probe feeds enough are left out."""
+    """Fill in the defaults. Returns the names of default objectives; those that no probe feeds enough are omitted."""
     probes = raw.get("probes", {})
     if isinstance(probes, dict):
         raw["probes"] = _probes(probes, DEFAULT_PROBES, ("probes",), problems)
@@ -244,7 +246,7 @@ def _complete(raw: Raw, problems: list[Problem]) -> frozenset[str]:
 
 
 def _probes(written: Mapping[Any, Any], base: Mapping[str, Any], at: Path, problems: list[Problem]) -> Raw:
-    """The probes of `base`, with what is written about each."""
+    """Return the probes of `base`, with the written settings of each."""
     known = {}
     for name, settings in written.items():
         if name in set(ProbeName):
@@ -255,7 +257,7 @@ def _probes(written: Mapping[Any, Any], base: Mapping[str, Any], at: Path, probl
 
 
 def _can_run(probe: Experiment, target: Raw, pushed_anywhere: bool) -> bool:
-    """Whether a target has what a probe needs, which then runs there by default.
+    """Return whether a target has what a probe needs; the probe then runs there by default.
 
     Streams to observe must be configured.
     """
@@ -264,7 +266,7 @@ def _can_run(probe: Experiment, target: Raw, pushed_anywhere: bool) -> bool:
 
 
 def _target(target: Any, probes: Raw, pushed_anywhere: bool, at: Path, problems: list[Problem]) -> Any:
-    """One target with its region and the complete settings of its probes; by default without those that run on this machine only."""
+    """Return a target with its region and the complete settings of its probes; by default without those for this machine only."""
     if not isinstance(target, dict):
         return target
     complete: Raw = {"endpoint": EMBEDDED, **target}
@@ -292,7 +294,7 @@ def _target(target: Any, probes: Raw, pushed_anywhere: bool, at: Path, problems:
 
 
 def _validation_problems(raw: Raw) -> list[Problem]:
-    """The problems inside sections. A problem that a target takes over from `probes:` is reported there only."""
+    """Return the problems inside sections. Settings that a target inherits from `probes:` are reported there only."""
     try:
         Config.model_validate(raw)
     except ValidationError as error:
@@ -304,7 +306,7 @@ def _validation_problems(raw: Raw) -> list[Problem]:
 
 
 def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
-    """The problems between sections."""
+    """Return the problems between sections."""
     targets = list(_valid_targets(raw))
     slos = {name: slo for name, written in _items(raw.get("slos")) if (slo := _valid(Slo, written)) is not None}
     problems = [
@@ -330,7 +332,7 @@ def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
 
 
 def _comparisons(raw: Raw) -> list[ComparisonSettings]:
-    """Those that are valid by themselves, all or none; others are reported elsewhere."""
+    """Return all comparisons if they are valid by themselves, else none; their problems are reported elsewhere."""
     written = raw.get("comparisons")
     valid = [_valid(ComparisonSettings, one) for one in written] if isinstance(written, list) else []
     return [one for one in valid if one is not None] if None not in valid else []
@@ -347,7 +349,7 @@ def _contradictions(raw: Raw, opens_store: bool) -> Iterator[Problem]:
 
 
 def _section(raw: Raw, name: str, model: type[_Section]) -> _Section:
-    """The valid part of a section.
+    """Return a valid section.
 
     An invalid section is reported elsewhere, and counts here as missing.
     """
@@ -372,7 +374,7 @@ def _items(raw: Any) -> list[tuple[str, Any]]:
 
 
 def _named(raw: Raw, key: str) -> list[tuple[Path, str]]:
-    """The values of a key in every target."""
+    """Return the value of a key in every target."""
     targets = enumerate(raw["targets"] if isinstance(raw["targets"], list) else ())
     return [
         (("targets", number, key), str(target[key])) for number, target in targets if isinstance(target, dict) and key in target

@@ -1,4 +1,4 @@
-"""The sections of the configuration. Values are frozen and complete: what `load` returns needs no defaults and no further checks.
+"""The sections of the configuration. Values are frozen and complete: the result of `load` needs no defaults and no further checks.
 
 The text under each key is also its entry on the reference page, docs/configuration.md.
 """
@@ -191,12 +191,12 @@ class TargetSettings(Section):
 
     @property
     def series(self) -> tuple[str, str, str]:
-        """The labels of every series about it: target, environment, region."""
+        """Labels of every series of the target: target, environment, region."""
         return self.name, self.environment, self.region
 
     @property
     def is_embedded(self) -> bool:
-        """Whether it is the server in this process."""
+        """Whether the target is the server in this process."""
         return self.endpoint == EMBEDDED
 
 
@@ -229,13 +229,13 @@ class Slo(Section):
         return self
 
     def objective_named(self, name: str) -> Objective:
-        """The objective as the core's value."""
+        """Return the objective as a value of the core."""
         threshold_s = None if self.threshold is None else self.threshold.total_seconds()
         return Objective(name, self.indicator, self.objective, self.window.total_seconds(), threshold_s, self.labels)
 
 
 class Reads(StrEnum):
-    """The readers of the API."""
+    """Read access."""
 
     OPEN = "open"
     TOKEN = "token"
@@ -288,7 +288,7 @@ class Maintenance(Section):
         return self
 
     def covers(self, target: TargetSettings, at: datetime) -> bool:
-        """Whether the target is under maintenance at that time. The end is outside."""
+        """Return whether the target is under maintenance at that time. The end is excluded."""
         if target.name != self.target and target.region != self.region:
             return False
         if self.starts is not None and self.ends is not None:
@@ -350,14 +350,14 @@ class Config(Section):
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
-        """The objectives as the core's values."""
+        """The objectives as values of the core."""
         return tuple(slo.objective_named(name) for name, slo in self.slos.items())
 
     @property
     def name(self) -> str:
-        """The name of this prober: `instance`, or else the name of the host."""
+        """Name of this prober: `instance`, or the name of the host."""
         return self.instance or name_of_host(socket.gethostname())
 
     def maintenance_of(self, target: TargetSettings, at: datetime) -> Maintenance | None:
-        """The maintenance that a target is under at a time, if any."""
+        """Return the maintenance of a target at a time, if any."""
         return next((window for window in self.maintenance if window.covers(target, at)), None)

@@ -1,4 +1,4 @@
-"""Problems of a configuration, in words: the place, the value that was found there, and what to do."""
+"""Problems of a configuration in words: the place, the value, and the correction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from prober.errors import ConfigError, did_you_mean
 
 Path: TypeAlias = tuple[str | int, ...]
 Lines: TypeAlias = Mapping[Path, int]
-"""On which line of a file a key stands."""
+"""Line of each key in a file."""
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -24,20 +24,20 @@ _NO_LINES: Final[Lines] = MappingProxyType({})
 
 
 class Problem(NamedTuple):
-    """One thing to put right."""
+    """One problem to correct."""
 
     path: Path
     text: str
 
 
 def dotted(path: Path) -> str:
-    """A path as a person writes it: `targets[0].probes.ordering.keys`."""
+    """Return a path in the notation of users: `targets[0].probes.ordering.keys`."""
     words = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return words.removeprefix(".")
 
 
 def report(problems: Sequence[Problem], source: str, origins: Mapping[Path, str], lines: Lines = _NO_LINES) -> str:
-    """All problems, one per line, each with its key, and the environment variable or the line of the file that it comes from."""
+    """Return all problems, one per line, each with its key, and the environment variable or the line of its origin."""
     ordered = sorted(dict.fromkeys(problems), key=lambda problem: [str(part) for part in problem.path])
     reported = []
     for path, text in ordered:
@@ -49,7 +49,7 @@ def report(problems: Sequence[Problem], source: str, origins: Mapping[Path, str]
 
 
 def place(path: Path, origins: Mapping[Path, str], lines: Lines = _NO_LINES) -> str:
-    """Where a key is written, for a person; empty for the whole configuration."""
+    """Return the place of a key for users; empty for the whole configuration."""
     variable = next((origins[path[:end]] for end in range(len(path), 0, -1) if path[:end] in origins), "")
     if variable:
         return f"{variable} ({dotted(path)})"
@@ -58,7 +58,7 @@ def place(path: Path, origins: Mapping[Path, str], lines: Lines = _NO_LINES) -> 
 
 
 def _line_of(path: Path, lines: Lines) -> int | None:
-    """The line of a key, of where a target has it from, or of what it is missing in."""
+    """Return the line of a key, of the key that a target inherits, or of the section in which it is missing."""
     in_target = path[:1] == ("targets",) and path[2:3] == ("probes",)
     if in_target and path not in lines and (path[:4] not in lines or path[2:] in lines) and path[2:4] in lines:
         path = path[2:]
@@ -66,14 +66,14 @@ def _line_of(path: Path, lines: Lines) -> int | None:
 
 
 def from_pydantic(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
-    """The problems that pydantic found in data for a model."""
+    """Return pydantic's validation errors of a model as problems."""
     # Of a list whose elements are wrong pydantic says too that it is too short.
     reported = [details for details in error.errors(include_url=False) if details["type"] != "too_short" or not details["input"]]
     return [_in_words(details, model) for details in reported]
 
 
 def validated(model: type[_Model], written: Mapping[str, Any]) -> _Model:
-    """A section from settings outside of a file.
+    """Return a section from settings outside of a file.
 
     Raises ConfigError with every problem in one line.
     """
@@ -85,7 +85,7 @@ def validated(model: type[_Model], written: Mapping[str, Any]) -> _Model:
 
 
 def annotation_at(model: Any, path: Path) -> Any:
-    """The type of what is found at a path inside a model, None if nothing is."""
+    """Return the type at a path inside a model, None if there is none."""
     current = model
     for part in path:
         current = _bare(current)
@@ -103,12 +103,12 @@ def annotation_at(model: Any, path: Path) -> Any:
 
 
 def fields_by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """The fields of a model under the names by which they are written."""
+    """Return the fields of a model by their names in the file."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _bare(annotation: Any) -> Any:
-    """A type without its annotations, and without "or None"."""
+    """Return a type without its annotations, and without "or None"."""
     while get_origin(annotation) in {Annotated, Union, UnionType}:
         annotation = next(argument for argument in get_args(annotation) if argument is not NoneType)
     return annotation
@@ -133,7 +133,7 @@ def _in_words(details: ErrorDetails, model: type[BaseModel]) -> Problem:
 
 
 def _choice(annotation: Any) -> str:
-    """The permitted words, if there are only a few."""
+    """Return the alternatives of a type with a few allowed words."""
     return f"; write one of {', '.join(annotation)}" if isinstance(annotation, type) and issubclass(annotation, StrEnum) else ""
 
 
@@ -172,4 +172,4 @@ _WORDS: Final[Mapping[str, str]] = MappingProxyType(
         "finite_number": "must be a finite number",
     }
 )
-"""Our messages in place of those of pydantic, by type of error."""
+"""Messages of this program for errors of pydantic, by type of error."""

@@ -1,4 +1,4 @@
-"""The reference page docs/configuration.md, made from the models and the probes."""
+"""The reference page docs/configuration.md, generated from the models and the probes."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ _COMPLETED: Final[Mapping[tuple[type[BaseModel], str], str]] = {
 
 
 def reference_page() -> str:
-    """The whole page."""
+    """Return the page."""
     parts = [INTRODUCTION, _limits_of_workloads(), "## Keys\n", _keys()]
     for name, section, note in _SECTIONS:
         parts += [f"## {name}\n", *_prose(section, note), _table(section)]
@@ -237,14 +237,14 @@ def _prose(section: type[BaseModel], note: str) -> Iterator[str]:
 
 
 def _keys() -> str:
-    """The keys of the file: its sections, and values of their own."""
+    """Return the table of the file's keys: its sections, and single values."""
     sections = {name for name, _, _ in _SECTIONS}
     names = {key: f"[`{key}`](#{key})" if key in sections else f"`{key}`" for key in fields_by_key(Config)}
     return "".join(f"- {names[key]}: {field.description}\n" for key, field in fields_by_key(Config).items())
 
 
 def _without_name(name: str, slo: Mapping[str, str]) -> Mapping[str, str]:
-    """A default objective without an indicator of the same name, which is its default."""
+    """Return a default objective without an indicator of the same name, which is its default."""
     return {key: value for key, value in slo.items() if (key, value) != ("indicator", name)}
 
 
@@ -277,7 +277,7 @@ def _yaml(value: Mapping[str, Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A default as a file would have it; empty if there is none."""
+    """Return a default in the notation of the file; empty if there is none."""
     return "" if value is None or isinstance(value, dict) or value in ([], "") else f"`{_plain(value)}`"
 
 
@@ -288,7 +288,7 @@ def _plain(value: Any) -> str:
 
 
 def _kind(annotation: Any, metadata: list[Any] | tuple[Any, ...] = ()) -> str:
-    """The permitted notation of a type, in words."""
+    """Describe the allowed values of a type."""
     how = [item.how for item in metadata if isinstance(item, Written)]
     if how:
         return how[-1]

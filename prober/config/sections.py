@@ -1,5 +1,5 @@
-"""Sections of the configuration that stand for themselves: cost, what is kept, logs, pushes, fire drills, the
-user's own subscriptions, a stream that others publish.
+"""Independent sections of the configuration: costs, storage, logs, pushes, drills, the user's own subscriptions, and streams of other
+publishers.
 """
 
 from __future__ import annotations
@@ -87,14 +87,14 @@ class StatusSettings(Section):
 
 
 class LogFormat(StrEnum):
-    """How log lines look."""
+    """Format of log lines."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class LogLevel(StrEnum):
-    """From which level on lines are written."""
+    """Minimum level of log lines."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -103,7 +103,7 @@ class LogLevel(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> LogLevel | None:
-        """In capitals too, as LOG_LEVEL is often written."""
+        """Accept capitals, the usual form of LOG_LEVEL."""
         return next((level for level in cls if isinstance(value, str) and level == value.lower()), None)
 
 
@@ -134,7 +134,7 @@ class PushSettings(Section):
 
 
 def is_here(endpoint: Any) -> bool:
-    """Whether a target's endpoint is on this machine, and so reaches loopback.
+    """Return whether a target's endpoint is on this machine, so that it reaches loopback addresses.
 
     An invalid endpoint is reported elsewhere.
     """
@@ -180,7 +180,7 @@ class OwnSubscription(Section):
 
 
 def _expression(value: str) -> str:
-    """Refuses what is no regular expression, and the empty one, which matches no name."""
+    """Validate a regular expression; refuse the empty one, which matches no name."""
     if not value:
         raise ValueError("must not be empty: no name would match; write a regular expression, such as orders-.*")
     try:
@@ -234,9 +234,9 @@ class Monitoring(Section):
 
 
 CONTROL: Final = "control"
-"""The drill that plants nothing."""
+"""The drill without a fault."""
 GAP_MAX: Final = timedelta(days=7)
-"""The alert for overdue drills waits a day longer."""
+"""Longest time between drills; the alert for overdue drills waits a day longer."""
 
 
 def _drill(name: str) -> str:
@@ -280,7 +280,7 @@ class Drills(Section):
 
 
 def overlaid(settings: Drills, given: Mapping[str, Any]) -> Drills:
-    """Settings with what the command line gives in their place. Raises ConfigError."""
+    """Return the settings with the values of the command line. Raises ConfigError."""
     try:
         return Drills.model_validate({**dict(settings), **given})
     except ValidationError as error:
@@ -352,7 +352,7 @@ class Observe(Section):
 
     @property
     def plan(self) -> StreamPlan:
-        """The same as the probe takes it."""
+        """The settings in the form that the probe takes."""
         return StreamPlan(
             group=parse_path(self.group),
             sequence=None if self.sequence is None else parse_path(self.sequence),
@@ -367,5 +367,5 @@ class Observe(Section):
         )
 
     def topic_in(self, project: str) -> str:
-        """The full name of the topic."""
+        """Return the full name of the topic."""
         return self.topic if "/" in self.topic else f"projects/{project}/topics/{self.topic}"

@@ -1,7 +1,8 @@
-"""The kinds of values that a configuration is made of, how they are written, and how they are shown; and what a section of them is.
+"""Types of configuration values: how each is written, parsed and shown; and the base class of a section.
 
-Every reader accepts what it writes, so that a shown configuration can be read again. Readers raise ValueError with what to write
-instead, and never show what might be secret.
+Every reader accepts its own output, so that a shown configuration can be read again. Readers raise ValueError with the correction, and
+never
+show a possible secret.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from prober.errors import ConfigError
 
 
 class Section(BaseModel):
-    """Frozen; a key that is not known is an error; values never appear in pydantic's own messages."""
+    """Base of sections: frozen; an unknown key is an error; values never appear in pydantic's own messages."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True, validate_by_name=True
@@ -46,15 +47,15 @@ _MASK: Final = "**********"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How a kind of value is written, for the reference page."""
+    """Notation of a type, for the reference page."""
 
     how: str
 
 
 def needs_unit(unit: str) -> BeforeValidator:
-    """Refuses a bare number that hardly means seconds.
+    """Refuse a bare number that hardly means seconds.
 
-    An example is `30` for a retention. `unit` is the likely one.
+    An example is `30` for a retention. `unit` is the likely unit.
     """
 
     def check(value: object) -> object:
@@ -67,7 +68,7 @@ def needs_unit(unit: str) -> BeforeValidator:
 
 
 def at_least(least: timedelta, why: str) -> AfterValidator:
-    """Refuses a shorter duration, and says why."""
+    """Refuse a shorter duration, with the reason."""
 
     def check(value: timedelta) -> timedelta:
         if value < least:
@@ -84,7 +85,7 @@ def _not_zero(value: timedelta) -> timedelta:
 
 
 def read_size(value: object) -> int:
-    """Bytes from `10GiB`, `512MB` or a whole number. Raises ValueError for anything else."""
+    """Return the bytes of `10GiB`, `512MB` or a whole number. Raises ValueError for anything else."""
     text = str(value).strip() if isinstance(value, int | str) and not isinstance(value, bool) else ""
     if found := _SIZE.fullmatch(text):
         return round(float(found[1]) * _SIZES[found[2]])
@@ -94,9 +95,9 @@ def read_size(value: object) -> int:
 
 
 def _close_size(text: str) -> str:
-    """The probable meaning of a size with a foreign unit; empty if nothing is close.
+    """Return the probable meaning of a size with a wrong unit; empty if there is none.
 
-    It is the beginning of an answer.
+    It is the first part of a message.
     """
     found = _SIZE_ALMOST.fullmatch(text)
     if found is None:
@@ -107,12 +108,12 @@ def _close_size(text: str) -> str:
 
 
 def write_size(value: int) -> str | int:
-    """The largest binary unit that tells it exactly."""
+    """Return a size in the largest binary unit that divides it."""
     return next((f"{value // size}{unit}" for unit, size in _BINARY_SIZES.items() if value and value % size == 0), value)
 
 
 def read_ratio(value: object) -> object:
-    """The share 0.999 from `99.9%`. A number comes back as it is: pydantic takes it. Raises ValueError for other text."""
+    """Return the share 0.999 of `99.9%`. Numbers pass unchanged: pydantic validates them. Raises ValueError for other text."""
     if not isinstance(value, str):
         return value
     if found := _PERCENT.fullmatch(value.strip()):
@@ -130,7 +131,7 @@ def _attainable(value: float) -> float:
 
 
 def name_of_host(host: str) -> str:
-    """A host's name as it may stand in the names of topics and in labels: small letters, digits, hyphens."""
+    """Return a host name in the form for names of topics and labels: small letters, digits, hyphens."""
     return re.sub("[^a-z0-9]+", "-", host.lower()).strip("-")[:NAME_LENGTH_MAX].rstrip("-") or "prober"
 
 
@@ -149,7 +150,7 @@ def _fault(value: str) -> str:
 
 
 def _lasting(value: object) -> object:
-    """Refuses the external vantage: only `check` has a program for it."""
+    """Refuse the external vantage: only `check` has a program for it."""
     if value not in (Vantage.WIRE, Vantage.LIBRARY):
         raise ValueError(f"must be 'wire' or 'library', not {value!r}")
     return value
@@ -205,14 +206,14 @@ def _database(value: SecretStr) -> SecretStr:
 
 
 def mask_password(url: SecretStr) -> str:
-    """A URL with everything but the password."""
+    """Return a URL with a masked password."""
     text = url.get_secret_value()
     password = urlsplit(text).password
     return text if password is None else text.replace(f":{password}@", f":{_MASK}@", 1)
 
 
 def named_like(expression: str, what: str) -> AfterValidator:
-    """Refuses what the expression does not match as a whole; `what` says what is wrong and what to write."""
+    """Refuse text that the expression does not match as a whole; `what` states the problem and the correction."""
     compiled = re.compile(expression)
 
     def check(value: str) -> str:
@@ -232,7 +233,7 @@ Duration = Annotated[
 Positive = Annotated[Duration, AfterValidator(_not_zero)]
 _WITH_UNIT: Final = Written("duration with unit")
 Days = Annotated[Positive, needs_unit("d"), _WITH_UNIT]
-"""A duration that is a matter of days; like the next two, a bare number is refused and not taken for seconds."""
+"""A duration of days; for this and the next two types a bare number is refused instead of read as seconds."""
 Hours = Annotated[Positive, needs_unit("h"), _WITH_UNIT]
 Milliseconds = Annotated[Positive, needs_unit("ms"), _WITH_UNIT]
 Size = Annotated[int, BeforeValidator(read_size), PlainSerializer(write_size, when_used="json"), Written("bytes")]
@@ -248,7 +249,7 @@ EndpointText = Annotated[
     str, AfterValidator(_endpoint), Written("`embedded`, `global`, a region such as `europe-west1`, or `HOST:PORT`")
 ]
 LastingVantage = Annotated[Vantage, BeforeValidator(_lasting), Written("`wire`, `library`")]
-"""Where a prober that runs for long may look."""
+"""Vantage of a service; the external vantage is for `check` only."""
 DnsLabel = Annotated[
     str,
     named_like("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is not a name: write small letters, digits and hyphens, at most 63"),

@@ -1,13 +1,15 @@
-"""Whether a workload is neither too much nor too little.
+"""Limits of a workload, upper and lower.
 
 It must *fit*: into its schedule, into one process, and into its memory. The capacity of one process was measured (docs/deploy.md,
-"Capacity") on a core that may be half as fast as yours. So a workload that needs more than twice as much is refused, and one that needs
-more than was measured is worth a warning.
+"Capacity") on a core that may be half as fast as yours. So a workload beyond twice that capacity is refused, and one beyond the capacity is
+a
+warning.
 
 It must *count enough* for its objectives. An error budget of 0.01 % cannot be evaluated with ten events an hour: a single bad one would
-raise every alarm. The necessary rate is arithmetic (`slo.objectives.rate_min_per_s`); this module computes the least that a run of a probe
-counts. Time is counted in minutes, whatever the schedule. The rate is that of one target seen from one vantage, since that is what an alert
-sees.
+fire
+every alert. `slo.objectives.rate_min_per_s` computes the necessary rate; this module computes the minimum that a run of a probe counts.
+Time
+is counted in minutes, whatever the schedule. The rate is that of one target seen from one vantage, like the series of an alert.
 """
 
 from __future__ import annotations
@@ -31,15 +33,15 @@ from prober.slo.indicators import MEANINGS, SLICE_S, Indicator, Unit
 from prober.slo.objectives import HOUR_S, Objective, rate_min_per_s
 
 MESSAGES_PER_S: Final[Mapping[Vantage, int]] = MappingProxyType({Vantage.WIRE: 20_000, Vantage.LIBRARY: 3_500})
-"""The highest measured rate at which one process publishes, receives and verifies."""
+"""Maximum measured rate at which one process publishes, receives and verifies messages."""
 HEADROOM: Final = 2
-"""How much faster than that a machine may be."""
+"""Factor by which a machine may be faster than the measured one."""
 ACT_MAX_S: Final = 300.0
-"""A run that has not published everything by then ends UNKNOWN."""
+"""Time limit of publishing in a run, after which it ends UNKNOWN."""
 BURST_BYTES_MAX: Final = 256 * 2**20
 _ROUNDING: Final = 1e-9
 _PER_MINUTE: Final = frozenset({Unit.SLICE, Unit.KEY_SLICE})
-"""Counted each minute, whatever the schedule."""
+"""Indicators counted each minute, whatever the schedule."""
 _PLURALS: Final = MappingProxyType(
     {
         Unit.MESSAGE: "messages",
@@ -52,7 +54,7 @@ _PLURALS: Final = MappingProxyType(
 
 
 def vacuous_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
-    """Settings of a target's workload that are too small for an experiment to show anything."""
+    """Report workloads of a target that are too small for their experiment to verify anything."""
     for name, probe in target.probes.items():
         for key, least in DECLARED[name].least.items():
             parts = probe.parts if key == "keys" else 1
@@ -63,7 +65,7 @@ def vacuous_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
 
 
 def workload_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
-    """Settings of a target's workload that cannot be carried out."""
+    """Report workloads of a target that are too large."""
     for name, probe in target.probes.items():
         here, declared = (*at, "probes", str(name)), DECLARED[name]
         if declared.wire_only and Vantage.LIBRARY in probe.vantages:
@@ -81,7 +83,7 @@ def workload_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
 
 
 def _processing_problem(name: ProbeName, probe: ProbeSettings) -> str:
-    """The problem of a slow consumer that the probe does not have, or that does nothing in time; empty if it is right."""
+    """Return the problem of a slow consumer that the probe does not have, or that is too slow; empty if there is none."""
     if DECLARED[name].workload.processing_s:
         right = timedelta() < probe.processing_time <= timedelta(seconds=PROCESSING_S)
         return (
@@ -94,7 +96,7 @@ def _processing_problem(name: ProbeName, probe: ProbeSettings) -> str:
 
 
 def busy_share(targets: Iterable[TargetSettings]) -> float:
-    """Which share of what was measured for one process all probes need on average; more than 1: more than one process."""
+    """Return the average load of all probes as a share of the measured capacity of one process."""
     instances = (
         (name, probe, vantage) for target in targets for name, probe in target.probes.items() for vantage in probe.vantages
     )
@@ -102,9 +104,9 @@ def busy_share(targets: Iterable[TargetSettings]) -> float:
 
 
 def capacity_problems(targets: Iterable[TargetSettings], shared: bool) -> Iterator[Problem]:
-    """Whether one prober can carry all of it.
+    """Report probes that exceed the capacity of one prober.
 
-    `shared`: several probers divide it; their number is unknown.
+    `shared`: several probers divide them; their number is unknown.
     """
     share = busy_share(targets)
     if share > HEADROOM and not shared:
@@ -117,7 +119,7 @@ def capacity_problems(targets: Iterable[TargetSettings], shared: bool) -> Iterat
 
 
 def workload_of(name: ProbeName, probe: ProbeSettings) -> Workload:
-    """How much the runs of all parts of a probe do."""
+    """Return the workload of all parts of a probe together."""
     return replace(
         DECLARED[name].workload,
         keys=probe.keys,
@@ -137,7 +139,7 @@ def _period_s(probe: ProbeSettings) -> float:
 
 
 def _too_long(name: ProbeName, probe: ProbeSettings) -> str:
-    """The problem of a run that cannot have published everything before the next one begins; empty if it can."""
+    """Return the problem of a run that cannot publish everything before the next one starts; empty if there is none."""
     workload = workload_of(name, probe)
     count = workload.messages
     fastest = HEADROOM * min(MESSAGES_PER_S[vantage] for vantage in probe.vantages) * probe.parts
@@ -156,7 +158,7 @@ def _too_long(name: ProbeName, probe: ProbeSettings) -> str:
 
 
 def _too_large(probe: ProbeSettings) -> str:
-    """The problem of a burst that does not fit into memory; empty if it does."""
+    """Return the problem of a burst that does not fit into memory; empty if there is none."""
     at_once = probe.messages * (1 if probe.rate else probe.keys)
     size = at_once * sum(probe.sizes) // len(probe.sizes)
     if size <= BURST_BYTES_MAX:
@@ -173,13 +175,13 @@ def _rounded(seconds: float) -> str:
 
 
 def feeding(target: TargetSettings, indicator: Indicator) -> ProbeName | None:
-    """The probe of a target that feeds an indicator most, None if none does."""
+    """Return the probe of a target that feeds an indicator most, None if none does."""
     names = [name for name in target.probes if is_fed(indicator, {name})]
     return max(names, key=lambda name: _Fed.of(target, name, indicator).rate_per_s, default=None)
 
 
 def feeds_by_default(name: ProbeName, objective: Objective) -> bool:
-    """Whether a probe with its default settings counts enough for an objective."""
+    """Return whether a probe with its default settings counts enough for an objective."""
     declared = DECLARED[name]
     count = declared.counts.get(objective.indicator)
     every_s = SLICE_S if MEANINGS[objective.indicator].unit in _PER_MINUTE else declared.interval_s
@@ -187,7 +189,7 @@ def feeds_by_default(name: ProbeName, objective: Objective) -> bool:
 
 
 def rate_problems(target: TargetSettings, at: Path, slos: Mapping[str, Slo]) -> Iterator[Problem]:
-    """The indicators of which a target's probes count too little, with a sufficient number: one problem per probe and thing counted."""
+    """Report indicators that a target's probes count too rarely, with a sufficient setting: one problem per probe and indicator."""
     lacking: dict[tuple[ProbeName, bool, _Fed], dict[str, float]] = {}
     for name, slo in slos.items():
         probe_name = feeding(target, slo.indicator)
@@ -206,7 +208,7 @@ def rate_problems(target: TargetSettings, at: Path, slos: Mapping[str, Slo]) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Fed:
-    """How many things of an indicator a probe counts at the least, in which time; more with more of `grows_by`."""
+    """Minimum number of events of an indicator that a probe counts in a time; more with more of `grows_by`."""
 
     count: int
     every_s: float

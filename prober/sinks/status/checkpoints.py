@@ -21,21 +21,21 @@ _Answer = TypeVar("_Answer")
 
 
 class StoredCheckpoints:
-    """Those of one prober, or of all that share its work. See `prober.runs.handover.Checkpoints`."""
+    """Checkpoints of one prober, or of all probers that share its work (`prober.runs.handover.Checkpoints`)."""
 
     def __init__(self, database: Database, owner: str) -> None:
         self._database, self._owner = database, owner
 
     async def read(self, name: str) -> Checkpoint | None:
-        """See the port."""
+        """See `Checkpoints.read`."""
         return await _in_thread(lambda: self._read(self._stored(name)))
 
     async def take(self, name: str, epoch: str) -> bool:
-        """See the port."""
+        """See `Checkpoints.take`."""
         return await _in_thread(lambda: self._take(self._stored(name), epoch))
 
     async def save(self, name: str, checkpoint: Checkpoint) -> None:
-        """See the port."""
+        """See `Checkpoints.save`."""
         await _in_thread(lambda: self._save(self._stored(name), checkpoint))
 
     def _stored(self, name: str) -> str:

@@ -1,7 +1,7 @@
-"""Column types of the status store, and the base of its records.
+"""Column types of the status store, and the base class of its records.
 
-No database takes every text and every number. A NUL character is stored as U+FFFD, and so is half of a surrogate pair; a number that is not
-finite is refused (`NotStorable`).
+SQLite and PostgreSQL do not accept the same texts and numbers. A NUL character and half of a surrogate pair are stored as U+FFFD. A number
+that is not finite is refused (`NotStorable`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMES: Final = {"ix": "ix_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table
 
 
 def storable(value: Any) -> Any:
-    """A text, or every text in mappings and lists, as every database takes it."""
+    """Return a text, or a value with texts in mappings and lists, in the form that every database accepts."""
     match value:
         case str():
             return value.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
@@ -40,13 +40,13 @@ def storable(value: Any) -> Any:
 
 
 class StoredText(TypeDecorator[str]):
-    """Text, in values and in comparisons."""
+    """Text in the form that every database accepts, in values and in comparisons."""
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """The text as it is stored."""
+        """Return the stored form of a text."""
         stored: str | None = storable(value)
         return stored
 
@@ -62,16 +62,16 @@ class Named(TypeDecorator[Any]):
         self.kind = kind
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """The text as it is stored."""
+        """Return the stored text of a member."""
         return None if value is None else str(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:
-        """The member of the enumeration."""
+        """Return the member of a stored text."""
         return None if value is None else self.kind(value)
 
 
 class Json(TypeDecorator[Any]):
-    """A value of any type that pydantic writes as JSON; None is NULL."""
+    """A value of any type that pydantic serializes as JSON; None is NULL."""
 
     impl = JSON
     cache_ok = True
@@ -82,31 +82,31 @@ class Json(TypeDecorator[Any]):
         self._adapter = TypeAdapter[Any](kind)
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        """The value as JSON has it."""
+        """Return a value as JSON types."""
         return None if value is None else storable(self._adapter.dump_python(value, mode="json"))
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        """The value itself."""
+        """Return the value of JSON types."""
         return None if value is None else self._adapter.validate_python(value)
 
 
 class PackedText(TypeDecorator[str]):
-    """Long text that repeats itself, stored compressed."""
+    """Long, repetitive text, stored compressed."""
 
     impl = LargeBinary
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> bytes | None:
-        """The text as it is stored."""
+        """Compress a text."""
         return None if value is None else zlib.compress(value.encode())
 
     def process_result_value(self, value: bytes | None, dialect: Dialect) -> str | None:
-        """The text itself."""
+        """Decompress a text."""
         return None if value is None else zlib.decompress(value).decode()
 
 
 class Record(MappedAsDataclass, DeclarativeBase):
-    """A row of a table. Whether a column may be NULL, and its type, follow from the annotation."""
+    """A row of a table. The annotation of a field defines the type of its column and whether it may be NULL."""
 
     metadata = MetaData(naming_convention=NAMES)
     type_annotation_map = {  # noqa: RUF012  # SQLAlchemy reads it once
@@ -123,10 +123,10 @@ class Record(MappedAsDataclass, DeclarativeBase):
 
 
 def values_of(record: Record) -> dict[str, Any]:
-    """The values of a record by column, for an INSERT."""
+    """Return the values of a record by column, for an INSERT."""
     return {column.key: getattr(record, column.key) for column in record.__table__.columns}
 
 
 def fields_from(kind: type[DataclassInstance], source: object, *without: str) -> dict[str, Any]:
-    """The fields of a dataclass by name, each from the attribute of the same name of `source`."""
+    """Return the fields of a dataclass by name, each from the attribute of the same name of `source`."""
     return {field.name: getattr(source, field.name) for field in fields(kind) if field.name not in without}

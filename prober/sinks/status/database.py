@@ -1,11 +1,12 @@
-"""The database behind the status store: SQLite or PostgreSQL, transactions, and what becomes of their errors.
+"""The database of the status store: SQLite or PostgreSQL, transactions, and translation of their errors.
 
-Everything that goes wrong is one of three things. The store is not there (`StoreUnavailable`): it does not answer, is locked, full or not
-yet set up; the same may work later. It has a revision that this program may not use (`StoreIncompatible`). Or it does not take what it was
-given (`NotStorable`), which will not change.
+There are three kinds of errors. `StoreUnavailable`: the store does not answer, is locked, full or not yet set up; a retry may succeed.
+`StoreIncompatible`: the store has a revision that this program may not use. `NotStorable`: the database does not accept a value; a retry
+fails too.
 
-On SQLite a transaction that writes takes the lock at its beginning (BEGIN IMMEDIATE), since one that reads first and is refused later
-could only be done again. Readers never wait for it (write-ahead log), and a commit is on the disk when it returns.
+On SQLite a writing transaction takes the lock at its start (BEGIN IMMEDIATE), because a transaction that reads first and gets the lock
+later
+may have to be repeated as a whole. Readers never wait for the lock (write-ahead log). A commit is on disk when it returns.
 """
 
 from __future__ import annotations
@@ -34,40 +35,40 @@ from prober.sinks.status.revisions import read_revision, refusal
 from prober.slo.objectives import DAY_S
 
 WAIT_MAX_S: Final = 5
-"""How long to wait for a connection, or for SQLite's lock."""
+"""Longest wait for a connection, or for SQLite's lock."""
 STATEMENT_MAX_S: Final = 10
 _TRANSACTION_LIMITS_S: Final = {
     "statement_timeout": STATEMENT_MAX_S,
     "lock_timeout": STATEMENT_MAX_S,
     "idle_in_transaction_session_timeout": 60,
 }
-"""The timeouts that PostgreSQL enforces; a URL with `options` sets its own."""
+"""Timeouts that PostgreSQL enforces; `options` in the URL override them."""
 UNIX_EPOCH_JD: Final = 2_440_587.5
-"""1970 as SQLite counts days."""
+"""1970 as a Julian day, the unit of SQLite's clock."""
 CONNECTIONS_MAX: Final = 20
 CHECKED_EVERY_S: Final = 2.0
-"""How long a program goes on after another program has made the store incompatible."""
+"""Interval between checks of the store's revision: a program notices an incompatible store after at most this time."""
 
 _WRITES: Final = "prober_writes"
 _SQLITE: Final = "sqlite"
 _DRIVERS: Final = {_SQLITE: "sqlite", "postgresql": "postgresql+psycopg"}
 _AnyRecord = TypeVar("_AnyRecord", bound=Record)
 _READ_ONLY_TRANSACTION: Final = "25006"
-"""The state of PostgreSQL for a write where only reading is allowed."""
+"""SQLSTATE of a write in a read-only transaction."""
 _UNACCEPTABLE: Final = ("22", "23", "54")
-"""Classes of SQLSTATE: data exception, integrity violation, limit exceeded. They speak of what was written, not of the store."""
+"""Classes of SQLSTATE about the written values: data exception, integrity violation, limit exceeded."""
 
 
 class StatusError(ProberError):
-    """The status store cannot do what was asked; the text says why in one line, without the password."""
+    """A failed operation of the status store; the text states the reason in one line, without the password."""
 
 
 class StoreUnavailable(StatusError):
-    """It is not there at the moment; the same may work later."""
+    """The store does not answer now; a retry may succeed."""
 
 
 class StoreReadOnly(StoreUnavailable):
-    """It answers, but is read-only until an operator makes it writable."""
+    """The store answers, but is read-only until an operator makes it writable."""
 
 
 class StoreIncompatible(StatusError):
@@ -75,14 +76,14 @@ class StoreIncompatible(StatusError):
 
 
 class NotStorable(StatusError):
-    """It will never take this."""
+    """The database does not accept a value; a retry fails too."""
 
 
 class Database:
-    """Connections to one database, made when they are needed; may be used by any thread."""
+    """Connections to one database, opened on demand; safe for any thread."""
 
     def __init__(self, url: str) -> None:
-        """Opens nothing yet. Raises `StatusError` for a URL that cannot be used."""
+        """Open no connection yet. Raises `StatusError` for an unusable URL."""
         self._url = _checked(url)
         self.is_sqlite = self._url.get_backend_name() == _SQLITE
         self.engine = self._new_engine()
@@ -98,7 +99,7 @@ class Database:
 
     @contextmanager
     def reading(self, *, checked: bool = True) -> Iterator[Connection]:
-        """A transaction that sees one state of the database.
+        """Start a transaction that reads one state of the database.
 
         Raises `StoreUnavailable`, and if `checked` `StoreIncompatible` for a store that this program may not use.
         """
@@ -108,20 +109,20 @@ class Database:
             yield connection
 
     def rows(self, query: Select[*tuple[Any, ...]]) -> Sequence[RowMapping]:
-        """What one query finds, in a transaction of its own. Raises `StoreUnavailable`."""
+        """Return the rows of a query, in a transaction of its own. Raises `StoreUnavailable`."""
         with self.reading() as connection:
             return connection.execute(query).mappings().all()
 
     def records(self, query: Select[_AnyRecord]) -> Sequence[_AnyRecord]:
-        """The records that one query finds, in a transaction of its own. Raises `StoreUnavailable`."""
+        """Return the records of a query, in a transaction of its own. Raises `StoreUnavailable`."""
         with self.reading() as connection:
             return records_in(connection, query)
 
     @contextmanager
     def writing(self, *, checked: bool = True) -> Iterator[Connection]:
-        """A transaction that is committed at the end: when this returns, what was written lasts.
+        """Start a transaction that is committed at the end; committed data is durable.
 
-        Raises `StoreUnavailable`, after which it is not known whether it was committed, or `NotStorable`, and if `checked`
+        Raises `StoreUnavailable`, after which it is unknown whether the commit succeeded, or `NotStorable`, and if `checked`
         `StoreIncompatible` for a store that this program may not use.
         """
         with self._translated(), self.engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
@@ -132,7 +133,7 @@ class Database:
     def _check(self, connection: Connection) -> None:
         """Compare the revision of the store with this program every few seconds.
 
-        Another program may change the store at any time.
+        Another program may upgrade or downgrade the store at any time.
         """
         now = monotonic_s()
         if now < self._checked_until_t:
@@ -145,22 +146,22 @@ class Database:
         self._checked_until_t = now + CHECKED_EVERY_S
 
     def take_time(self, connection: Connection) -> None:
-        """Lifts the statement timeout for this transaction, for work in the background."""
+        """Lift the statement timeout for this transaction, for work in the background."""
         if not self.is_sqlite:
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
 
     def now(self) -> ColumnElement[float]:
-        """The database's own clock, in seconds since 1970."""
+        """Return the clock of the database, in seconds since 1970."""
         if self.is_sqlite:
             return (func.julianday("now") - UNIX_EPOCH_JD) * DAY_S
         return cast(extract("epoch", func.clock_timestamp()), Double)
 
     def insert(self, kind: type[Record]) -> sqlite.Insert | postgresql.Insert:
-        """An INSERT that knows ON CONFLICT."""
+        """Return an INSERT statement with support for ON CONFLICT."""
         return sqlite.insert(kind) if self.is_sqlite else postgresql.insert(kind)
 
     def close(self) -> None:
-        """Closes what is open: what is in use when it is returned, which may be later where a thread still waits for an answer."""
+        """Close idle connections now, and each busy connection when its thread returns it."""
         event.listen(self.engine.pool, "checkin", _close_returned)
         self.engine.dispose()
 
@@ -199,7 +200,7 @@ class Database:
 
 
 def records_in(connection: Connection, query: Select[_AnyRecord]) -> Sequence[_AnyRecord]:
-    """The records that one query finds, in the transaction of a connection."""
+    """Return the records of a query, in the transaction of a connection."""
     with Session(connection) as session:
         return session.scalars(query).all()
 
@@ -218,9 +219,9 @@ def _checked(url: str) -> URL:
 
 
 def _postgresql_arguments(query: Mapping[str, object]) -> dict[str, object]:
-    """Settings of a connection; the URL may say otherwise.
+    """Return the default settings of a connection; the URL may override them.
 
-    They work through PgBouncer that pools transactions: no `options` at the start, and no prepared statements, which belong to a session.
+    They work with PgBouncer in transaction mode: no `options` at the start and no prepared statements, which belong to a session.
     """
     arguments = {
         "connect_timeout": WAIT_MAX_S,
@@ -231,7 +232,7 @@ def _postgresql_arguments(query: Mapping[str, object]) -> dict[str, object]:
 
 
 def _limit_postgresql(connection: Connection) -> None:
-    """Ends a stuck transaction. The limits end with the transaction, since PgBouncer gives its session to others."""
+    """Set the timeouts of a transaction. They end with it, because PgBouncer gives its session to other clients."""
     settings = ", ".join(f"set_config('{name}', '{seconds}s', true)" for name, seconds in _TRANSACTION_LIMITS_S.items())
     connection.exec_driver_sql(f"SELECT {settings}")
 
@@ -271,5 +272,5 @@ def _first_line(error: Exception) -> str:
 
 
 def _cause(error: Exception) -> BaseException | None:
-    """The driver's error."""
+    """Return the error of the database driver."""
     return error.orig if isinstance(error, DBAPIError) else error

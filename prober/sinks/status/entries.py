@@ -1,13 +1,14 @@
-"""What is kept of a run: its findings with the evidence for them, within bounds of number, time and size.
+"""The part of a run that the status store keeps: its findings with their evidence, bounded by number, time and size.
 
-The evidence is the minimal reproduction of the finding, as a trace file (`prober.evidence.minimise`), and the other events on its key until
-then. To find the smallest takes the checker some seconds at worst, so it is done by the writer's thread and for as long as
-`REDUCING_MAX_S`, for the first finding of each kind and status first, then for the second of each, and so on. Within that it is the history
-that `verify --explain` shows. One that could not be reduced to the smallest says so: to find any history that proves a finding takes
-little, so every finding gets one, unless that takes longer than `PROVING_MAX_S`, which the finding states.
+The evidence is the minimal reproduction of the finding as a trace file (`prober.evidence.minimise`), and the earlier events of its key.
+The search for the minimal reproduction runs the checker for some seconds at worst. The writer's thread does it, for at most
+`REDUCING_MAX_S`
+a run: the first finding of each kind and status first, then the second of each, and so on. `verify --explain` shows the same history. A
+history that could not be reduced to the minimum is marked as such. Some proof of a finding is cheap, so every finding gets one, unless that
+takes longer than `PROVING_MAX_S`; the finding then states so.
 
-What is kept one by one has its proof; the others are counted, in the run and in their incident. Only a sort of which nothing could be
-proven again is kept without, its first finding: as it happened, or with the reason why nothing is known, and never called proven.
+The store keeps findings with a proof; it counts the others, in the run and in their incident. If no finding of a kind and status could be
+proven, the store keeps the first of them, marked as not proven, with its events or with the reason why there are none.
 """
 
 from __future__ import annotations
@@ -35,16 +36,17 @@ from prober.traces.trace import FIRST_EVENT_LINE, write_trace
 
 KEPT_PER_RUN_MAX: Final = 100
 HARMLESS_KEPT_MAX: Final = 5
-"""Of each kind of findings that fail no run. What is allowed and odd makes hundreds of them a run, and to prove one costs as much as to
-prove a violation.
+"""Stored findings of each kind that fails no run.
+
+A run may have hundreds of them, and the proof of one costs as much as that of a violation.
 """
 REDUCING_MAX_S: Final = 5.0
-"""How long the histories of a run's findings are reduced; then what proves one is kept as it is, until `PROVING_MAX_S`."""
+"""Time limit for the reduction of a run's findings; later findings keep an unreduced proof, until `PROVING_MAX_S`."""
 PROVING_MAX_S: Final = 15.0
 SHARES_MIN: Final = 10
-"""No finding may take more than such a part of the time that is left, unless fewer findings are left."""
+"""Minimum number of shares of the remaining time: one finding takes at most one share."""
 TRACE_EVENTS_MAX: Final = 200
-"""Events that are kept of what is not proven."""
+"""Stored events of an unproven finding."""
 PROOF_EVENTS_MAX: Final = 1_000
 OPENED_MAX: Final = 100
 
@@ -53,7 +55,7 @@ _ORDER: Final = (Status.VIOLATION, Status.LIVENESS, Status.INDETERMINATE, Status
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """A run that has ended at a probe instance, with what its recorder kept; None: nothing of it is left."""
+    """A run that has ended at a probe instance, with the record of its events; None: the record is gone."""
 
     probe_instance: ProbeInstance
     result: RunResult
@@ -64,7 +66,7 @@ class EndedRun:
 
 @dataclass(frozen=True, slots=True)
 class ProberIdentity:
-    """Who writes."""
+    """The prober that writes."""
 
     instance: str
     version: str
@@ -73,7 +75,7 @@ class ProberIdentity:
 
 @dataclass(frozen=True, slots=True)
 class EvidencePair:
-    """What shows a finding: the smallest history of it, and everything on its key."""
+    """Evidence of a finding: the minimal reproduction, and all events of its key."""
 
     evidence: Evidence
     on_key: Evidence
@@ -82,9 +84,9 @@ class EvidencePair:
 def entry_of(
     ended: EndedRun, prober: ProberIdentity, clock: Callable[[], float] = monotonic_s, stopping: Callable[[], bool] = lambda: False
 ) -> Entry:
-    """What is to be kept of a run. Takes up to about `PROVING_MAX_S`, mostly much less, and no longer once the process is `stopping`.
+    """Return the entry of a run for the store.
 
-    Raises nothing.
+    Takes up to about `PROVING_MAX_S`, usually much less, and ends early once the process is `stopping`. Raises nothing.
     """
     candidates = _candidates(ended.result.findings)
     evidence = _evidence(ended, candidates, clock, stopping)
@@ -108,7 +110,7 @@ def _state(ended: EndedRun, prober: ProberIdentity) -> ProberState:
 
 
 def _candidates(findings: Sequence[RecordedFinding]) -> list[tuple[int, RecordedFinding]]:
-    """The findings that may be kept, numbered by their place in the run, the most serious first."""
+    """Return the findings that may be kept, numbered by their place in the run, the most serious first."""
     harmless, listed = Counter[Kind](), []
     for number, made in enumerate(findings, 1):
         kind, status = made.sort
@@ -121,7 +123,7 @@ def _candidates(findings: Sequence[RecordedFinding]) -> list[tuple[int, Recorded
 def _kept(
     candidates: Sequence[tuple[int, RecordedFinding]], evidence: Mapping[int, EvidencePair | str]
 ) -> list[tuple[int, RecordedFinding]]:
-    """Those with a proof; of a sort without any proof, the first."""
+    """Return the findings with a proof, and the first of each kind and status without any."""
     proven = {number for number, shown in evidence.items() if not isinstance(shown, str) and shown.evidence.proven}
     seen = {made.sort for number, made in candidates if number in proven}
     kept = []
@@ -156,7 +158,7 @@ def _record(
 def _evidence(
     ended: EndedRun, kept: Iterable[tuple[int, RecordedFinding]], clock: Callable[[], float], stopping: Callable[[], bool]
 ) -> dict[int, EvidencePair | str]:
-    """The evidence for findings by their numbers; for those without, the reason."""
+    """Return the evidence of findings by their numbers, or the reason why there is none."""
     recorded, found = ended.recorded, dict[int, EvidencePair | str]()
     in_turn = _in_turn(kept)
     if recorded is None or not in_turn:
@@ -180,7 +182,7 @@ def _late(share_ends_t: float, clock: Callable[[], float], stopping: Callable[[]
 
 
 def _in_turn(kept: Iterable[tuple[int, RecordedFinding]]) -> list[tuple[int, RecordedFinding]]:
-    """The first of each sort, then the second of each: those of one sort in one run mostly have one cause."""
+    """Order findings: the first of each kind and status, then the second of each. Findings of one kind usually share a cause."""
     seen, turns = Counter[object](), []
     for number, made in kept:
         turns.append((seen[made.sort], number, made))
@@ -220,7 +222,7 @@ def _on_key(header: TraceHeader, excerpt: Excerpt) -> Evidence:
 def _written(
     header: TraceHeader, events: Sequence[Numbered], finding: Finding, excerpt: Excerpt, among: int, *, complete: bool | None
 ) -> Evidence:
-    """`complete` None: these events do not prove the finding again."""
+    """Return the evidence as records; `complete` None: these events do not prove the finding again."""
     stream = BytesIO()
     write_trace(stream, header, (event for _, event in events))
     lines = {number: line for line, (number, _) in enumerate(events, FIRST_EVENT_LINE)}
@@ -235,7 +237,7 @@ def _written(
 
 
 def _opened(events: Sequence[Numbered], opened: Sequence[Opened]) -> tuple[OpenSession, ...]:
-    """The beginnings of the sessions that occur in these events and begin outside of them."""
+    """Return the openings of sessions that occur in these events and were opened before them."""
     inside = {(event.subscription, event.session) for _, event in events if isinstance(event, Opened)}
     occurring = {(event.subscription, event.session) for _, event in events if isinstance(event, OfSession | Closed)}
     begun = {(event.subscription, event.session): event.subscriber for event in opened}
@@ -243,7 +245,7 @@ def _opened(events: Sequence[Numbered], opened: Sequence[Opened]) -> tuple[OpenS
 
 
 def _around(events: Sequence[Numbered], finding: Finding) -> Sequence[Numbered]:
-    """The events closest to the witnesses, and the witnesses, within the bound."""
+    """Return the witnesses and the events closest to them, within the bound."""
     witnesses = finding.witnesses or tuple(number for number, _ in events[-1:])
     by_distance = sorted(events, key=lambda item: (min(abs(item[0] - witness) for witness in witnesses), item[0]))
     return sorted(by_distance[:TRACE_EVENTS_MAX], key=lambda item: item[0])

@@ -1,6 +1,7 @@
-"""Who of several probers does what only one of them is to do: leases in the status store.
+"""Leases in the status store: they assign work that only one of several probers may do.
 
-A lease is held until it ends or is released, and renewed before. Time is the database's, so that the clocks of probers do not matter.
+A holder keeps a lease until it expires or is released, and renews it before. Time is the clock of the database, so the clocks of probers do
+not matter.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from prober.sinks.status.prober_records import Lease
 
 
 class Leases:
-    """The leases of one holder, all within one group of holders. Every method raises `StoreUnavailable`; for any thread."""
+    """The leases of one holder, within one group of holders. Every method raises `StoreUnavailable`; safe for any thread."""
 
     def __init__(
         self, database: Database, group: str, holder: str, length_s: float, now: Callable[[], ColumnElement[float]] | None = None
     ) -> None:
-        """`now` is the time in the database, seconds since 1970; by default its own clock."""
+        """`now` is the time at the database in seconds since 1970; by default the clock of the database."""
         self._database, self._group, self._holder, self._length_s = database, group, holder, length_s
         self._now = now or database.now
 
     def take(self, names: Collection[str]) -> set[str]:
-        """Takes or renews the leases that no other holder has; those that are held now."""
+        """Take or renew the leases that no other holder has; return those now held."""
         insert = self._database.insert(Lease)
         free = (Lease.holder == self._holder) | (Lease.until < self._now())
         change = {"holder": insert.excluded.holder, "until": insert.excluded.until}
@@ -38,13 +39,13 @@ class Leases:
             return {self._plain(name) for name in connection.execute(mine).scalars()}
 
     def holders(self, names_begin_with: str) -> set[str]:
-        """Who holds leases at present whose names begin so."""
+        """Return the current holders of leases whose names have this prefix."""
         begin = Lease.name.startswith(self._stored(names_begin_with), autoescape=True)
         with self._database.reading() as connection:
             return set(connection.execute(select(Lease.holder).where(begin, Lease.until >= self._now())).scalars())
 
     def release(self, names: Collection[str]) -> None:
-        """Gives leases back; those of others stay."""
+        """Release leases of this holder; leases of others stay."""
         mine = (Lease.holder == self._holder) & Lease.name.in_(list(map(self._stored, names)))
         with self._database.writing() as connection:
             connection.execute(delete(Lease).where(mine))

@@ -1,8 +1,9 @@
-"""Lists of what is stored: newest first, page by page, of what agrees with a filter. Each page is found as fast as the first one.
+"""Lists of stored records: newest first, in pages, filtered. Each page costs the same as the first.
 
-Where a page ended is a cursor, text that is opaque to those who pass it on. A list is ordered by a time and a name, the newest first; a
-cursor holds both, and continues behind them whatever was added or deleted meanwhile. It also holds a mark of the filter, since it means
-nothing with another one. It gives access to nothing, so it is checked strictly instead of being signed, and works with every replica.
+A cursor marks the end of a page; clients pass it on as opaque text. A list is ordered by time and name, newest first. The cursor contains
+both, so the next page continues there, whatever was added or deleted meanwhile. It also contains a hash of the filter, because it is
+invalid
+for another filter. A cursor grants no access, so it is validated strictly instead of signed, and works with every replica.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Kept = TypeVar("Kept", bound=Record)
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Runs that agree with every given value. `since` is included, `until` is not; both mean when they began."""
+    """Runs that match every given value. Their start is at or after `since` and before `until`."""
 
     probe: str | None = None
     verdict: Verdict | None = None
@@ -49,7 +50,7 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True)
 class FindingFilter:
-    """Findings that agree with every given value. `since` is included, `until` is not; both mean when they were found."""
+    """Findings that match every given value. Their time is at or after `since` and before `until`."""
 
     kind: Kind | None = None
     status: Status | None = None
@@ -69,7 +70,7 @@ class FindingFilter:
 
 @dataclass(frozen=True, slots=True)
 class IncidentFilter:
-    """Incidents that agree with every given value. `since` is included, `until` is not; both mean when they began."""
+    """Incidents that match every given value. Their start is at or after `since` and before `until`."""
 
     target: str | None = None
     symptom: Symptom | None = None
@@ -80,7 +81,7 @@ class IncidentFilter:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Item]):
-    """A part of a list, newest first; `next_cursor` continues it, None: this is the end."""
+    """A page of a list, newest first; `next_cursor` continues the list, None: this is the last page."""
 
     items: tuple[Item, ...]
     next_cursor: str | None = None
@@ -90,25 +91,25 @@ Filter: TypeAlias = RunFilter | FindingFilter | IncidentFilter
 
 
 class BadCursor(StatusError):
-    """A text is not a cursor of this list with this filter."""
+    """A text that is no cursor of this list with this filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The last item of a page: its time and its name."""
+    """Time and name of the last item of a page."""
 
     at: float
     name: str
 
 
 def write_cursor(position: Position, wanted: object) -> str:
-    """The cursor of a position in the list that a filter gives."""
+    """Return the cursor of a position in the list of a filter."""
     text = json.dumps([_mark(wanted), position.at, position.name], separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def read_cursor(cursor: str, wanted: object) -> Position:
-    """Where to go on. Raises `BadCursor` for anything that `write_cursor` does not give for this filter."""
+    """Return the position of a cursor. Raises `BadCursor` for text that `write_cursor` does not return for this filter."""
     if len(cursor) > CURSOR_LENGTH_MAX:
         raise BadCursor("the cursor is too long: pass on next_cursor as it is")
     try:
@@ -123,7 +124,7 @@ def read_cursor(cursor: str, wanted: object) -> Position:
 
 
 def _mark(wanted: object) -> str:
-    """Tells filters apart. They are frozen dataclasses of plain values, whose text says all."""
+    """Return a hash of a filter. Filters are frozen dataclasses of plain values, so their text is complete."""
     return hashlib.sha256(repr(wanted).encode("utf-8", "replace")).hexdigest()[:12]
 
 
@@ -145,7 +146,7 @@ INCIDENTS: Final = Listing(IncidentRecord, IncidentRecord.first_at, IncidentReco
 
 
 def page_of(database: Database, listing: Listing[Kept], wanted: Filter, limit: int, cursor: str | None) -> Page[Kept]:
-    """A page of at most `limit` (and `PAGE_MAX`) records. Raises `BadCursor`."""
+    """Return a page of at most `limit` (and `PAGE_MAX`) records. Raises `BadCursor`."""
     limit = max(1, min(limit, PAGE_MAX))
     at, name = listing.at, listing.name
     query = select(listing.record).where(*conditions(listing, wanted))
@@ -160,7 +161,7 @@ def page_of(database: Database, listing: Listing[Kept], wanted: Filter, limit: i
 
 
 def conditions(listing: Listing[Any], wanted: Filter) -> Iterator[ColumnElement[bool]]:
-    """The conditions that a record fulfils which agrees with a filter."""
+    """Return the SQL conditions of a filter."""
     for name, value in ((field.name, getattr(wanted, field.name)) for field in fields(wanted)):
         if value is None:
             continue
@@ -177,5 +178,5 @@ def conditions(listing: Listing[Any], wanted: Filter) -> Iterator[ColumnElement[
 
 
 def of_instance(record: type[RunRecord], instance: InstanceKey) -> list[ColumnElement[bool]]:
-    """That a record is about this probe instance."""
+    """Return the SQL conditions for records of a probe instance."""
     return [getattr(record, name) == value for name, value in instance._asdict().items()]

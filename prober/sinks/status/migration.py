@@ -34,7 +34,7 @@ from prober.sinks.status.revisions import (
 
 ADVISORY_LOCK: Final = 0x6F6B70  # "okp"; what else locks in this database takes another number
 WRITERS_MAX: Final = 20
-"""How many other writers in a row are waited for."""
+"""Maximum number of other writers to wait for, one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _fits(store: StoreRevision | None) -> bool:
 
 @contextmanager
 def _locked(database: Database) -> Iterator[Connection]:
-    """A transaction that no other change of the revision runs beside."""
+    """Start a transaction that excludes every other change of the revision."""
     if database.is_sqlite:
         _write_ahead(database)
     with database.writing(checked=False) as connection:
@@ -129,9 +129,9 @@ def _locked(database: Database) -> Iterator[Connection]:
 
 
 def _write_ahead(database: Database) -> None:
-    """Lets readers and the writer of an SQLite file go on side by side. The file remembers it.
+    """Let readers and the writer of an SQLite file work at the same time; the file keeps the setting.
 
-    While another replica writes, SQLite refuses this at once: each time the next one waits for the end of that write.
+    SQLite refuses the change while another replica writes; each retry waits for the end of that write.
     """
     with database.reading(checked=False) as connection:
         raw: Any = connection.connection.dbapi_connection
@@ -145,7 +145,7 @@ def _write_ahead(database: Database) -> None:
 
 
 def _await_writer(database: Database) -> None:
-    """Returns when no writer is left.
+    """Return when no writer is active.
 
     Raises `StoreUnavailable` if that takes too long.
     """
@@ -154,7 +154,7 @@ def _await_writer(database: Database) -> None:
 
 
 def _move(connection: Connection, store: StoreRevision | None, to: str, *, pinned: bool = False) -> RevisionChange:
-    """Take the steps to a revision and write the compatibility statement of that revision."""
+    """Apply the steps to a revision and write the compatibility statement of that revision."""
     revisions = known()
     config = configuration()
     config.attributes["connection"] = connection

@@ -1,6 +1,6 @@
-"""What the status store knows of a stretch of time, bin by bin: for charts over hours and days, however many runs there were.
+"""Stored data by time bin, for charts over hours and days, independent of the number of runs.
 
-A bin without an entry is one in which nothing ended, or nothing was counted. Questions block: ask from a thread.
+A bin without an entry had no ended run, or no counted event. Queries block: call them from a thread.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from prober.slo.uptime import MonthlyUptime, minutes_down
 
 @dataclass(frozen=True, slots=True)
 class WorstDurations:
-    """Of the runs of a bin that know: the longest median, the longest of what 99 % did not exceed, and the longest of all, in seconds."""
+    """The largest median, p99 and maximum of the runs of a bin that report an indicator, in seconds."""
 
     p50_s: float
     p99_s: float
@@ -53,9 +53,9 @@ class WorstDurations:
 class BinOfRuns:
     """The runs of a probe instance that ended in a bin, of which there is at least one.
 
-    first_at, last_at   when the first and the last of them ended.
-    longest_s           how long the longest of them took.
-    known               how many of them know of an indicator; `durations` has what they know.
+    first_at, last_at   end of the first and of the last run.
+    longest_s           duration of the longest run.
+    known               number of runs that report an indicator; `durations` has their values.
     """
 
     first_at: float
@@ -68,7 +68,7 @@ class BinOfRuns:
 
 @dataclass(frozen=True, slots=True)
 class RunsOfCell:
-    """The runs of a probe instance that began in a stretch of time: how many had each condition, and the newest one with the worst."""
+    """The runs of a probe instance that started in an interval: number by condition, and the newest run with the worst one."""
 
     runs: Mapping[Condition, int]
     run_id: str
@@ -81,7 +81,7 @@ class RunsOfCell:
 
 
 class ProberStart(NamedTuple):
-    """A process of a prober began, perhaps with another version."""
+    """A start of a prober's process, perhaps with another version."""
 
     at: float
     instance: str
@@ -89,13 +89,13 @@ class ProberStart(NamedTuple):
 
 
 class OverTime:
-    """Reads. Every method raises `StoreUnavailable`. For any thread."""
+    """Read queries. Every method raises `StoreUnavailable`. Safe for any thread."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def runs(self, instance: InstanceKey, since: float, bin_s: float, indicators: Collection[Indicator]) -> tuple[BinOfRuns, ...]:
-        """The runs of a probe instance that began since then, the oldest bin first. The database adds them up."""
+        """Return the runs of a probe instance that started since then, the oldest bin first. The database aggregates them."""
         columns: list[ColumnElement[Any]] = [
             func.min(RunRecord.ended_at).label("first_at"),
             func.max(RunRecord.ended_at).label("last_at"),
@@ -112,9 +112,9 @@ class OverTime:
     def histograms(
         self, instance: InstanceKey, indicator: Indicator, since: float, until: float, cell_s: float
     ) -> dict[int, tuple[int, ...]]:
-        """The durations of the runs of a probe instance by the number of their cell: in each bucket of `HISTOGRAM_BOUNDS_S` and above.
+        """Return the durations of a probe instance's runs by cell number: counts by bucket of `HISTOGRAM_BOUNDS_S`, then above.
 
-        Cells in which no run counted them are missing.
+        Cells without counts are missing.
         """
         durations = type_coerce(RunRecord.durations, JSON)
         buckets = [durations[indicator.value, "histogram", number].as_integer() for number in range(len(HISTOGRAM_BOUNDS_S) + 1)]
@@ -125,7 +125,7 @@ class OverTime:
             return {number: tuple(int(count) for count in counts) for number, *counts in connection.execute(query)}
 
     def verdicts(self, since: float, until: float, cell_s: float) -> dict[InstanceKey, dict[int, RunsOfCell]]:
-        """The runs of every probe instance that began in that time, by the number of their cell since 1970."""
+        """Return the runs of every probe instance that started in that time, by the number of their cell since 1970."""
         kinds = case((RunRecord.verdict == Verdict.FAIL, RunRecord.reason), else_="")
         same = (*_PLACE, RunRecord.verdict, kinds.label("kinds"), _bin_of(RunRecord.started_at, cell_s).label("cell"))
         counted = (func.count().label("runs"), func.max(RunRecord.started_at).label("newest"))
@@ -142,7 +142,7 @@ class OverTime:
         return {place: {number: _cell_of(rows) for number, rows in cells.items()} for place, cells in found.items()}
 
     def starts(self, target: str, since: float, until: float) -> tuple[ProberStart, ...]:
-        """The starts of probers in that time that made runs on the target in it, the oldest first."""
+        """Return the starts, in that time, of probers that ran probes on the target in it, the oldest first."""
         prober = type_coerce(RunRecord.prober, JSON)
         started_at = prober["started_at"].as_float()
         columns = (started_at.label("at"), RunRecord.instance, prober["version"].as_string().label("version"))
@@ -172,9 +172,9 @@ class OverTime:
             }
 
     def counts(self, objective: Objective, since: float, until: float, bin_s: int) -> dict[str, dict[float, SliCounts]]:
-        """What was counted for an objective on each target, by when the bin began.
+        """Return the counts of an objective on each target, by the start of the bin.
 
-        A bin is made of whole slices, short ones unless it is at least as long as the long ones, which are kept for longer.
+        A bin consists of whole slices: short ones, unless it is at least as long as the long ones, which have a longer retention.
         """
         number = _bin_of(Slice.begins_at, bin_s).label("number")
         wanted = (
@@ -200,7 +200,7 @@ _COUNTS: Final = tuple(func.sum(column).label(column.key) for column in (Slice.g
 
 
 def _cell_of(rows: Sequence[Mapping[Any, Any]]) -> RunsOfCell:
-    """The cell of its groups of runs, the oldest newest run first. Runs of a group that began at once are several rows."""
+    """Return the cell of its groups of runs, ordered by their newest run. A group with runs of the same start has several rows."""
     runs: Counter[Condition] = Counter()
     newest: dict[Condition, Mapping[Any, Any]] = {}
     for row in {(row["verdict"], row["kinds"]): row for row in rows}.values():
@@ -225,9 +225,9 @@ def _hours_from_row(row: Mapping[Any, Any]) -> MeasuredHours:
 
 
 def _bin_of(at: SQLCoreOperations[float], bin_s: float) -> ColumnElement[int]:
-    """The number of the bin since 1970.
+    """Return the number of the bin since 1970.
 
-    It is a literal, since PostgreSQL takes the same parameter for different ones wherever it is repeated.
+    The width is a literal in the SQL, because PostgreSQL treats a repeated parameter as different parameters.
     """
     return cast(at // literal(bin_s, literal_execute=True), Integer)
 

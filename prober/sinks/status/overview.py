@@ -1,7 +1,7 @@
-"""The status of everything, by all probers that write to one store, read from that store alone.
+"""Status of all probe instances, objectives and incidents, read from one status store.
 
-Of a probe instance that several probers watch the worst counts among those that still report: left without one it is UNKNOWN, never what it
-was.
+If several probers run a probe instance, the worst status among the reporting probers counts. Without a reporting prober the status is
+UNKNOWN, never the last known one.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ SILENT: Final = "the prober that read it has sent no heartbeat for a while"
 
 
 class Overview:
-    """Asks a store; for any thread. But for one query for each probe instance's newest runs the number of queries is fixed."""
+    """Queries of the overview; safe for any thread. The number of queries is fixed, plus one for each probe instance."""
 
     def __init__(self, queries: StatusQueries, objectives: Iterable[Objective]) -> None:
         self._queries = queries
         self._objectives = {definition: one for one in objectives for definition in [(one.name, definition_of(one))]}
 
     def snapshot(self, live: StatusSnapshot) -> StatusSnapshot:
-        """How everything stands at the time of `live`, by the store. Raises `StoreUnavailable`.
+        """Return the status at the time of `live`, as stored. Raises `StoreUnavailable`.
 
-        Of `live` only who answers, when, and what troubles that process itself are used: what it knows of probe instances is in the store.
+        `live` supplies only the answering process, the time and the troubles of that process; probe instances come from the store.
         """
         probers = self._queries.probers()
         instances = tuple(self._instances({reported.instance for reported in probers if not reported.is_silent(live.at)}))
@@ -91,9 +91,9 @@ class Overview:
     # --- objectives ----------------------------------------------------------------------------------------------------------
 
     def _slos(self, instances: Iterable[InstanceSnapshot], now: float, started: Sequence[float]) -> Iterator[SloSnapshot]:
-        """Every objective on every target that something was counted on, or that has a probe which counts for it.
+        """Return every objective on every target with a count, or with a probe that feeds it.
 
-        `started`: when the probers that are known did.
+        `started`: the starts of the known probers.
         """
         over_time = OverTime(self._queries.database)
         windows = {window for one in self._objectives.values() for window in windows_s(one)}
@@ -117,7 +117,7 @@ class Overview:
 
 
 class _Reported:
-    """What probers say of one probe instance."""
+    """The reports of all probers about one probe instance."""
 
     def __init__(self, reported: tuple[InstanceRecord, ...], reporting: set[str]) -> None:
         self.all = reported
@@ -129,12 +129,12 @@ class _Reported:
 
     @property
     def status(self) -> Condition:
-        """The worst of the probers that report; UNKNOWN without one, MAINTENANCE if that is true of all."""
+        """The worst status among the reporting probers; UNKNOWN without one, MAINTENANCE if all report it."""
         return worst_of(one.status for one in self.reporting)
 
     @property
     def passes_at(self) -> list[float]:
-        """When each prober's last run that passed ended."""
+        """The ends of each prober's last run that passed."""
         return [one.last_pass_at for one in self.all if one.last_pass_at is not None]
 
     @property
@@ -145,7 +145,7 @@ class _Reported:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What the store keeps of one probe instance."""
+    """Stored data of one probe instance."""
 
     history: tuple[RunSummary, ...]
     last_run: RunRecord | None
@@ -154,7 +154,7 @@ class _Kept:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Of the newest run."""
+        """The verdict of the newest run."""
         return self.history[-1].verdict if self.history else None
 
 
@@ -182,12 +182,12 @@ def _instance(reported: _Reported, kept: _Kept) -> InstanceSnapshot:
 
 
 def _passed_at(history: Iterable[RunSummary]) -> Iterator[float]:
-    """Ends of the runs that passed: a prober that restarted does not remember them."""
+    """Return the ends of the runs that passed; a restarted prober does not remember them."""
     return (run.started_at + run.duration_s for run in history if run.verdict is Verdict.PASS)
 
 
 def _ended_at(history: Sequence[RunSummary]) -> float | None:
-    """When the newest run ended, about: for want of better where two with different verdicts began at the same time."""
+    """Return the approximate end of the newest run, for two runs of different verdicts with the same start."""
     return history[-1].started_at + history[-1].duration_s if history else None
 
 
@@ -203,12 +203,12 @@ def _seen(reported: ProberRecord, now: float) -> ProberSnapshot:
 
 
 def _own(probers: Iterable[ProberRecord], now: float) -> tuple[OwnSubscriptionSnapshot, ...]:
-    """The user's own subscriptions by all probers; unknown for silent probers."""
+    """Return the user's own subscriptions as all probers report them; unknown for silent probers."""
     return shown((one.unknown(SILENT) if reported.is_silent(now) else one for reported in probers for one in reported.own), now)
 
 
 def _troubles(probers: Iterable[ProberRecord], live: StatusSnapshot) -> Iterator[str]:
-    """What other probers say of themselves, and which of all say nothing any more."""
+    """Return the troubles that other probers report, and one for each silent prober."""
     for reported in probers:
         if reported.is_silent(live.at):
             since = datetime.fromtimestamp(
@@ -220,9 +220,9 @@ def _troubles(probers: Iterable[ProberRecord], live: StatusSnapshot) -> Iterator
 
 
 def _status(instance: InstanceSnapshot, status: Verdict, incidents: Iterable[Incident]) -> tuple[Verdict, float | None]:
-    """The verdict that a probe instance counts with, and its beginning: an outage counts from its own.
+    """Return the verdict that a probe instance counts with, and its start; an outage has a start of its own.
 
-    While an incident is open there, a PASS is not known to last, and a FAIL is no new one: it has been open since the incident began.
+    While an incident is open there, a PASS may not last, and a FAIL is not new: it started with the incident.
     """
     if instance.status is Condition.OUTAGE:
         outages = (one for one in incidents if one.symptom is Symptom.OUTAGE and one.target == instance.probe_instance.target)
@@ -236,7 +236,7 @@ def _status(instance: InstanceSnapshot, status: Verdict, incidents: Iterable[Inc
 
 
 def _since(verdict: Verdict, at: Sequence[float], live: StatusSnapshot) -> float:
-    """Since when the verdict is what it is: since the first of its probe instances came to it; PASS since the last one did."""
+    """Return the start of the overall verdict: when its first probe instance reached it; for PASS when the last one did."""
     if not at:
         return live.since
     return max(at) if verdict is Verdict.PASS else min(at)
@@ -245,7 +245,7 @@ def _since(verdict: Verdict, at: Sequence[float], live: StatusSnapshot) -> float
 def _slo(
     series: Series, objective: Objective, now: float, counted: Mapping[float, Counted], started: Sequence[float]
 ) -> SloSnapshot:
-    """What was counted over the objective's period; by window."""
+    """Return the counts of an objective over its period and by window."""
 
     def counts(window: float) -> SliCounts:
         return counted[window].total if window in counted else SliCounts()

@@ -19,14 +19,14 @@ from prober.sinks.status.columns import Json, Record, fields_from
 from prober.slo.objectives import SliCounts
 
 SILENT_AFTER_S: Final = 90.0
-"""A prober that sent no heartbeat for so long does not report any more."""
+"""A prober without a heartbeat for this time is silent."""
 
 
 class ProberRecord(Record):
     """A prober that writes to the store.
 
-    last_heartbeat_at   when it last reported the state of its probe instances, its own troubles, and what follows.
-    configuration       the one in force there; None: it did not report it.
+    last_heartbeat_at   time of its last report of probe instances, troubles and the following fields.
+    configuration       its configuration; None: not reported.
     own                 the user's own subscriptions that it reads.
     streams             the streams that it observes, with their top keys.
     """
@@ -43,7 +43,7 @@ class ProberRecord(Record):
     streams: Mapped[tuple[StreamKeys, ...]] = mapped_column(Json(tuple[StreamKeys, ...]), default=())
 
     def is_silent(self, now: float) -> bool:
-        """Whether it does not report any more."""
+        """Return whether the prober has stopped sending heartbeats."""
         return now - self.last_heartbeat_at > SILENT_AFTER_S
 
 
@@ -83,7 +83,7 @@ class InstanceRecord(Record):
 
     @classmethod
     def of(cls, instance: str, at: float, shown: InstanceSnapshot) -> InstanceRecord:
-        """What a prober reports of one of its probe instances."""
+        """Return the record of a prober's report about one of its probe instances."""
         last_run_id = None if shown.last_run is None else shown.last_run.run_id
         given = fields_from(ProbeInstance, shown.probe_instance) | fields_from(InstanceSnapshot, shown, *_NOT_STORED)
         return cls(**given, instance=instance, last_heartbeat_at=at, last_run_id=last_run_id)
@@ -95,7 +95,7 @@ class InstanceRecord(Record):
 
 
 _NOT_STORED: Final = ("probe_instance", "last_run", "history", "findings", "findings_dropped")
-"""Parts of a snapshot that the store has in other tables."""
+"""Fields of a snapshot that other tables contain."""
 
 
 class Slice(Record):
@@ -123,7 +123,7 @@ class Slice(Record):
 
 
 class Identity(Record):
-    """One row, written with the table: what tells this store from all others."""
+    """The single row that identifies this store; written with the table."""
 
     __tablename__ = "identity"
 
@@ -131,9 +131,9 @@ class Identity(Record):
 
 
 class CheckpointRecord(Record):
-    """What the last run of a long-lived probe left for the next one (`runs.handover.Checkpoint`).
+    """The checkpoint that the last run of a long-lived probe left for the next one (`runs.handover.Checkpoint`).
 
-    name  whose it is: the prober, or all that share its work, and the probe instance.
+    name  the owner: the prober, or all that share its work, and the probe instance.
     """
 
     __tablename__ = "checkpoints"
@@ -146,7 +146,7 @@ class CheckpointRecord(Record):
 
 
 class WaitingPublish(Record):
-    """A publish event of a checkpoint: the `position`th, by its name on disk (`core.events.EVENT_TYPES`)."""
+    """The publish event at `position` of a checkpoint, with its serialized type name (`core.events.EVENT_TYPES`)."""
 
     __tablename__ = "waiting_publishes"
     __table_args__ = (PrimaryKeyConstraint("name", "position"),)
@@ -163,7 +163,7 @@ class WaitingPublish(Record):
 
 
 class Lease(Record):
-    """What only one of several probers is to do, and which of them does it until when."""
+    """A task that only one of several probers may do, with its holder and its expiry."""
 
     __tablename__ = "leases"
 

@@ -1,7 +1,6 @@
-"""What is asked of the status store. Lists come page by page, newest first, each page as fast as the first one.
+"""Queries of the status store. Lists come in pages, newest first; each page costs the same as the first.
 
-Answers depend on what is in the store and on what is asked alone, so every replica of the API gives the same ones. They block: ask from
-a thread.
+An answer depends on the store and the query only, so every replica of the API gives the same. Queries block: call them from a thread.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ EVERY_INCIDENT: Final = IncidentFilter()
 
 
 class FailingFindings(NamedTuple):
-    """The open findings of a probe instance that failed a run: the newest ones, newest first, and how many there are in total."""
+    """The open findings of a probe instance that failed a run: the newest, newest first, and the total number."""
 
     newest: tuple[FindingRecord, ...]
     total: int
@@ -68,61 +67,61 @@ class FindingGroup:
 
 
 class StatusQueries:
-    """Reads. Every method raises `StoreUnavailable`, and `BadCursor` where a cursor is given. For any thread."""
+    """Read queries. Every method raises `StoreUnavailable`, and `BadCursor` where it takes a cursor. Safe for any thread."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     def store_id(self) -> str:
-        """What tells this store from all others."""
+        """Return the identity of this store."""
         (identity,) = self.database.records(select(Identity))
         return identity.store_id
 
     # --- runs and findings ---------------------------------------------------------------------------------------------------
 
     def runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[RunRecord]:
-        """Runs by when they began, at most `limit` (and `PAGE_MAX`) of them."""
+        """Return runs by their start, at most `limit` (and `PAGE_MAX`)."""
         return page_of(self.database, RUNS, wanted, limit, cursor)
 
     def run(self, run_id: str) -> RunRecord | None:
-        """One run; None: it is not there (any more)."""
+        """Return a run; None: it is not stored (any more)."""
         return self._one(select(RunRecord).where(RunRecord.run_id == run_id))
 
     def announced(self, since: float) -> frozenset[str]:
-        """The runs that a prober has named since then as the newest that ended, and that are not stored yet."""
+        """Return the runs that a prober has reported since then as its newest, and that are not stored yet."""
         kept = select(RunRecord.run_id).where(RunRecord.run_id == InstanceRecord.last_run_id)
         said = (InstanceRecord.last_heartbeat_at >= since, InstanceRecord.last_run_id.is_not(None), ~kept.exists())
         return frozenset(row["last_run_id"] for row in self.database.rows(select(InstanceRecord.last_run_id).where(*said)))
 
     def findings(self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None) -> Page[FindingRecord]:
-        """Findings by when they were found, without their evidence, at most `limit` (and `PAGE_MAX`) of them."""
+        """Return findings by their time, without their evidence, at most `limit` (and `PAGE_MAX`)."""
         return page_of(self.database, FINDINGS, wanted, limit, cursor)
 
     def finding(self, finding_id: str) -> FindingRecord | None:
-        """One finding with its evidence, all of one moment; None: it is not there (any more)."""
+        """Return a finding with its evidence, read in one transaction; None: it is not stored (any more)."""
         proofs = (joinedload(FindingRecord.evidence), joinedload(FindingRecord.on_key))
         return self._one(select(FindingRecord).where(FindingRecord.finding_id == finding_id).options(*proofs))
 
     # --- incidents -----------------------------------------------------------------------------------------------------------
 
     def incidents(self, wanted: IncidentFilter = EVERY_INCIDENT, *, limit: int = 50, cursor: str | None = None) -> Page[Incident]:
-        """Incidents by when they began, at most `limit` (and `PAGE_MAX`) of them."""
+        """Return incidents by their start, at most `limit` (and `PAGE_MAX`)."""
         page = page_of(self.database, INCIDENTS, wanted, limit, cursor)
         return Page(tuple(record.incident for record in page.items), page.next_cursor)
 
     def incident(self, incident_id: str) -> Incident | None:
-        """One incident; None: it is not there (any more)."""
+        """Return an incident; None: it is not stored (any more)."""
         record = self._one(select(IncidentRecord).where(IncidentRecord.incident_id == incident_id))
         return None if record is None else record.incident
 
     def open_incidents(self) -> tuple[Incident, ...]:
-        """All of them, by when they began, the newest first. There is at most one of a symptom on a target."""
+        """Return all open incidents, the newest first. There is at most one for each symptom on a target."""
         query = select(IncidentRecord).where(IncidentRecord.closed_at.is_(None))
         newest = query.order_by(IncidentRecord.first_at.desc(), IncidentRecord.incident_id.desc())
         return tuple(record.incident for record in self.database.records(newest))
 
     def acknowledgements(self, now: float) -> Acknowledgements:
-        """How many incidents raised in the period before `now` were acknowledged in time; of more than `RAISED_MAX` the newest."""
+        """Return how many incidents of the period before `now` were acknowledged in time; of more than `RAISED_MAX` the newest."""
         raised_at, since = IncidentRecord.raised_at, now - ACKNOWLEDGED_PERIOD_S
         since_then = raised_at >= since
         newest = select(raised_at, IncidentRecord.first_acknowledged_at, IncidentRecord.closed_at).where(since_then)
@@ -137,7 +136,7 @@ class StatusQueries:
     # --- summaries -----------------------------------------------------------------------------------------------------------
 
     def history(self, instance: InstanceKey, *, limit: int = 50) -> tuple[RunSummary, ...]:
-        """The newest runs of a probe instance in short, oldest first."""
+        """Return summaries of the newest runs of a probe instance, the oldest first."""
         columns = [getattr(RunRecord, field.name) for field in fields(RunSummary)]
         newest = (
             select(*columns).where(*of_instance(RunRecord, instance)).order_by(RunRecord.started_at.desc(), RunRecord.run_id.desc())
@@ -145,11 +144,11 @@ class StatusQueries:
         return tuple(RunSummary(**row) for row in reversed(self.database.rows(newest.limit(limit))))
 
     def runs_named(self, run_ids: Collection[str]) -> dict[str, RunRecord]:
-        """The runs of these names, at most some hundreds; those that are not there are missing."""
+        """Return the runs of these names, at most some hundreds; unknown names are missing."""
         return {run.run_id: run for run in self.database.records(select(RunRecord).where(RunRecord.run_id.in_(run_ids)))}
 
     def verdicts_since(self) -> dict[InstanceKey, float]:
-        """For each reported probe instance: since when its runs end as the newest one did, which is the end of the first of them.
+        """Return, for each reported probe instance, when its current verdict began: the end of the first run of the latest streak.
 
         Probe instances without a run are missing.
         """
@@ -157,7 +156,7 @@ class StatusQueries:
         return {_instance_of(row): row["since"] for row in rows if row["since"] is not None}
 
     def failing(self, *, limit: int = 20) -> dict[InstanceKey, FailingFindings]:
-        """The newest open findings of each probe instance that failed a run, at most `limit` of each; those without are missing."""
+        """Return the newest open findings of each probe instance that failed a run, at most `limit` of each; others are missing."""
         found: dict[InstanceKey, FailingFindings] = {}
         with self.database.reading() as connection, Session(connection) as session:
             for record, total in session.execute(_failing(limit)):
@@ -166,21 +165,21 @@ class StatusQueries:
         return found
 
     def findings_of_key(self, key: str) -> tuple[FindingGroup, ...]:
-        """What was found on an ordering key, by subscription, kind and status, at most `GROUPS_MAX` of these."""
+        """Return the findings on an ordering key by subscription, kind and status, at most `GROUPS_MAX` groups."""
         return self._groups(FindingRecord.key == key)
 
     def findings_by_subscription(self, since: float) -> tuple[FindingGroup, ...]:
-        """What was found since then, by subscription, kind and status, at most `GROUPS_MAX` of these."""
+        """Return the findings since then by subscription, kind and status, at most `GROUPS_MAX` groups."""
         return self._groups(FindingRecord.found_at >= since)
 
     # --- how things stand ----------------------------------------------------------------------------------------------------
 
     def probers(self) -> tuple[ProberRecord, ...]:
-        """Who writes to the store, or did."""
+        """Return all probers that write to the store, or did."""
         return tuple(self.database.records(select(ProberRecord).order_by(ProberRecord.instance)))
 
     def probe_instances(self) -> tuple[InstanceRecord, ...]:
-        """The newest report of each prober about each of its probe instances."""
+        """Return the newest report of each prober about each of its probe instances."""
         instance = [getattr(InstanceRecord, name) for name in InstanceKey._fields]
         return tuple(self.database.records(select(InstanceRecord).order_by(*instance, InstanceRecord.instance)))
 
@@ -214,7 +213,7 @@ def _instance_of(row: RowMapping) -> InstanceKey:
 
 
 def _failing(limit: int) -> Select[FindingRecord, int]:
-    """Open findings that failed a run, newest first within each probe instance; with each how many there are of the probe instance."""
+    """Return the open findings that failed a run, newest first by probe instance, each with the total number of its probe instance."""
     findings = FindingRecord
     instance = [getattr(findings, name) for name in InstanceKey._fields]
     newest = (findings.found_at.desc(), findings.finding_id.desc())
@@ -232,7 +231,7 @@ def _failing(limit: int) -> Select[FindingRecord, int]:
 
 
 def _verdicts_since() -> Select[*tuple[Any, ...]]:
-    """One row a probe instance. Each part of it is found by an index, so that it costs the same after a month as after an hour."""
+    """Return one row for each probe instance. An index serves each part, so the cost does not grow with the number of runs."""
     instance = select(*(getattr(InstanceRecord, name) for name in InstanceKey._fields)).distinct().cte("probe_instance")
     newest = select(instance, *(_newest_run(instance, verdict).label(verdict.value) for verdict in Verdict)).cte("newest")
     first = (
@@ -245,13 +244,13 @@ def _verdicts_since() -> Select[*tuple[Any, ...]]:
 
 
 def _newest_run(instance: CTE, verdict: Verdict) -> ColumnElement[float]:
-    """When the newest run of the probe instance began that ended with the verdict; 0: there is none."""
+    """Return the start of the newest run of the probe instance with this verdict; 0: there is none."""
     newest = select(func.max(RunRecord.started_at)).where(*_same_instance(instance), RunRecord.verdict == verdict)
     return func.coalesce(newest.scalar_subquery(), 0.0)
 
 
 def _newest_of_others(newest: CTE) -> ColumnElement[float]:
-    """When the newest run began whose verdict is not that of the newest of all: the second largest of three."""
+    """Return the start of the newest run with another verdict than the newest run: the second largest of three."""
     one, two, three = (newest.c[verdict.value] for verdict in Verdict)
     larger, smaller = _larger(one, two), _smaller(one, two)
     return _larger(_smaller(larger, three), smaller)

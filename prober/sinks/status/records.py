@@ -1,8 +1,8 @@
 """Runs, findings and incidents in the status store: each record is a row of a table.
 
-Migrations make the tables; a test compares them with these. All times are seconds since 1970, except those of the events in a trace, which
-are the recorder's own. Lists are read newest first and page by page, so every filter that the API offers has an index that ends with the
-order of the list: (time, name).
+Migrations create the tables; a test compares them with these records. Times are seconds since 1970, except those of the events in a trace,
+which are the recorder's. Lists are read newest first and in pages, so every filter of the API has an index that ends with the order of the
+list: (time, name).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _OPEN: Final = text("closed_at IS NULL")
 
 @dataclass(frozen=True, slots=True)
 class ProberState:
-    """The state of the prober at the end of a run: what to look at first when a finding is doubted.
+    """State of the prober at the end of a run: the first thing to look at when a finding is doubted.
 
-    clock_offset_s     what to add to the time of an event to get seconds since 1970.
-    events             how many were recorded in the run; `verified`: how many of these were verified; None: all.
+    clock_offset_s       seconds to add to the time of an event to get seconds since 1970.
+    events               recorded events of the run; `verified`: how many of them were verified, None: all.
     unverified_because   why verification ended early; empty if it did not.
     """
 
@@ -51,7 +51,7 @@ class ProberState:
 
 
 class RunRecord(Record):
-    """A run without its findings, of which `findings_omitted` are not stored one by one. Information never is, only counted."""
+    """A run without its findings; `findings_omitted` counts those not stored one by one. Informational findings are only counted."""
 
     __tablename__ = "runs"
     __table_args__ = (
@@ -97,7 +97,7 @@ class RunRecord(Record):
     def of(
         cls, result: RunResult, environment: str, region: str, ended_at: float, prober: ProberState, findings_omitted: int = 0
     ) -> RunRecord:
-        """The record of a run that ended."""
+        """Return the record of a run that ended."""
         counts = tuple(FindingCount(*sort, count) for sort, count in result.counts.items())
         return cls(
             **fields_from(RunResult, result, *_NOT_OF_RESULT),
@@ -112,23 +112,23 @@ class RunRecord(Record):
 
     @property
     def result(self) -> RunResult:
-        """The run as its prober knew it, without its findings."""
+        """The result of the run, without its findings."""
         counts = {(one.kind, one.status): one.count for one in self.counts}
         return RunResult(**fields_from(RunResult, self, *_NOT_OF_RESULT), counts=counts)
 
     @property
     def subscriptions(self) -> tuple[str, ...]:
-        """Full names of all subscriptions that it received from, the first one first."""
+        """Full names of all subscriptions that the run received from, the first one first."""
         return subscriptions_of(self.probe, self.subscription)
 
 
 _NOT_OF_RESULT: Final = ("counts", "findings", "clock_offset_s")
-"""Fields of a result that its record has in another form, or not."""
+"""Fields of a result that its record stores in another form, or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """A session that began before the first event of a trace, and its subscriber."""
+    """A session that was opened before the first event of a trace, and its subscriber."""
 
     subscription: str
     session: str
@@ -136,7 +136,7 @@ class OpenSession:
 
 
 class Shown(StrEnum):
-    """What is shown of a finding: the smallest history that proves it, or everything on its key until it was made."""
+    """Content of an evidence: the minimal reproduction, or all events of the key up to the finding."""
 
     SMALLEST = "smallest"
     KEY = "key"
@@ -145,14 +145,14 @@ class Shown(StrEnum):
 class Evidence(Record):
     """A history that shows a finding.
 
-    trace      text of a trace file: the minimal reproduction if `proven`, else what happened around the finding.
-    proven     `verify` makes the same finding from this trace.
-    complete   no single event can be left out of it, except those that a sceptic asks for (`evidence.minimise`).
-    among      how many events it was reduced from.
-    witnesses  the lines of the trace that prove the finding.
-    opened     sessions that began before the trace does.
+    trace      text of a trace file: the minimal reproduction if `proven`, else the events around the finding.
+    proven     `verify` reports the same finding for this trace.
+    complete   no single event can be removed, except those that a sceptic asks for (`evidence.minimise`).
+    among      number of events that it was reduced from.
+    witnesses  lines of the trace that prove the finding.
+    opened     sessions that were opened before the trace starts.
 
-    If it is everything on the key, `complete` is False, and `among` also counts the events that are left out.
+    For all events of a key, `complete` is False, and `among` also counts the omitted events.
     """
 
     __tablename__ = "evidence"
@@ -168,7 +168,7 @@ class Evidence(Record):
 
 
 def _evidence(shown: Shown) -> Any:
-    """The evidence of a finding, where a query asks for it; nothing else may read it."""
+    """Map the evidence of a finding; only queries that ask for it load it."""
     return relationship(
         primaryjoin=lambda: and_(FindingRecord.finding_id == foreign(Evidence.finding_id), Evidence.shown == shown),
         uselist=False,
@@ -185,11 +185,11 @@ class FindingRecord(Record):
 
     finding_id   unique, and the same whenever the same run is recorded again.
     found_at     when the checker made it, seconds since 1970.
-    after        the number of the run's events after which it was made.
-    facts, assumptions   as those of `Finding`, except that a fact which is not finite is left out and an infinite bound is None.
-    closed_at    when its incident was closed; None: that is open. Of a finding that failed no run, and has no incident, `found_at`.
-    evidence     None if there is none: `unproven_because` then says why.
-    on_key       everything that happened on its key until it was made, or the latest of it; None: it was not stored.
+    after        number of the run's event after which the checker made it.
+    facts, assumptions   those of `Finding`; a fact that is not finite is omitted, and an infinite bound is None.
+    closed_at    end of its incident; None: the incident is open. For a finding without an incident, which failed no run, `found_at`.
+    evidence     None if there is none; `unproven_because` then states the reason.
+    on_key       the latest events of its key up to the finding; None: not stored.
     """
 
     __tablename__ = "findings"
@@ -254,7 +254,7 @@ class FindingRecord(Record):
         after: int,
         explanation: str,
     ) -> FindingRecord:
-        """The record of a finding."""
+        """Return the record of a finding."""
         given = fields_from(Finding, finding) | {
             "facts": {name: fact for name, fact in finding.facts.items() if not isinstance(fact, float) or isfinite(fact)},
             "assumptions": {name: bound if isfinite(bound) else None for name, bound in finding.assumptions.items()},
@@ -272,7 +272,7 @@ class FindingRecord(Record):
 
     @property
     def probe_instance(self) -> InstanceKey:
-        """The probe instance that it is about."""
+        """The probe instance of the finding."""
         return InstanceKey(self.target, self.probe, self.vantage, self.part)
 
     @property
@@ -284,7 +284,7 @@ class FindingRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """A probe instance that showed an incident, with the number of findings by kind."""
+    """A probe instance that showed an incident, with its number of findings by kind."""
 
     probe: str
     vantage: str
@@ -325,7 +325,7 @@ class IncidentRecord(Record):
 
     @classmethod
     def of(cls, incident: Incident) -> IncidentRecord:
-        """The record of an incident."""
+        """Return the record of an incident."""
         given = fields_from(Incident, incident, *_IN_PARTS)
         affected = tuple(Affected(at.probe, at.vantage, at.part, kinds) for at, kinds in incident.affected.items())
         shown = incident.exemplar
@@ -344,9 +344,9 @@ _IN_PARTS: Final = ("affected", "exemplar")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A run with its findings, written together in one transaction.
+    """A run with its findings, written in one transaction.
 
-    interval_s  longest time between the starts of two runs there; 0: not known.
+    interval_s  longest time between the starts of two runs there; 0: unknown.
     """
 
     run: RunRecord
@@ -355,7 +355,7 @@ class Entry:
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
+        """Approximate size in bytes."""
         stored = (proof for record in self.findings for proof in (record.evidence, record.on_key))
         traces = sum(len(proof.trace) for proof in stored if proof is not None)
         return 2_000 * (1 + len(self.findings)) + traces

@@ -1,9 +1,9 @@
-"""How long things stay in the status store, and how many of them: what is old goes, and what is too much for one target.
+"""Retention of the status store: old records are deleted, and the oldest records beyond the quota of a target.
 
-An incident is as old as the run that had it last, and the finding that stands for it stays as long as it does.
+An incident is as old as the last run that showed it, and its exemplary finding stays as long as the incident.
 
-The quota belongs to each target, so one that finds something in every run cannot push out the others. Deletes are small, and a
-pass ends after some of them; what is left over goes in the next one. Several probers may do it at the same time.
+Each target has a quota of its own, so a target with findings in every run cannot displace the others. Deletes are small, and a pass ends
+after some of them; the next pass continues. Several probers may run a pass at the same time.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from prober.slo.objectives import DAY_S
 DELETED_AT_ONCE_MAX: Final = 1_000
 DELETED_PER_PASS_MAX: Final = 20_000
 SILENT_KEPT_S: Final = DAY_S
-"""A prober without a heartbeat for so long is gone.
+"""Records of a prober without a heartbeat for this time are deleted.
 
-Its probe instances are not waited for any more.
+Its probe instances no longer count as missing.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """What is kept: nothing older than `retention_s`, and of each target the newest runs and findings."""
+    """Limits of the store: no record older than `retention_s`, and for each target the newest runs and findings."""
 
     retention_s: float
     runs_per_target_max: int = 1_000_000
@@ -42,7 +42,7 @@ class RetentionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Tidied:
-    """What a pass deleted: because of its age, and because its target has too much. `done`: nothing is left over for the next one."""
+    """Deletions of a pass: by age, and by the quota of a target. `done`: nothing is left for the next pass."""
 
     expired: int
     evicted: int
@@ -50,7 +50,7 @@ class Tidied:
 
 
 def tidy(database: Database, retention: RetentionPolicy, now: float) -> Tidied:
-    """One pass. Raises `StoreUnavailable`; what was deleted until then stays deleted."""
+    """Run one pass. Raises `StoreUnavailable`; deletions until then are committed."""
     incidents = Listing(IncidentRecord, IncidentRecord.last_at, IncidentRecord.incident_id)
     quotas: tuple[tuple[Listing[Any], int], ...] = (
         (incidents, retention.incidents_per_target_max),
@@ -71,7 +71,7 @@ def tidy(database: Database, retention: RetentionPolicy, now: float) -> Tidied:
 
 
 def _targets(database: Database, each: Listing[Any]) -> Sequence[str]:
-    """The targets that occur, each found by one look into the index."""
+    """Return the stored targets, each by one index lookup."""
     found: list[str] = []
     target = each.record.target
     with database.reading() as connection:
@@ -83,7 +83,7 @@ def _targets(database: Database, each: Listing[Any]) -> Sequence[str]:
 
 
 def _first_kept(database: Database, each: Listing[Any], target: str, per_target_max: int) -> tuple[float, str] | None:
-    """The oldest of those within the quota; None: all are."""
+    """Return the oldest record within the quota; None: all are within it."""
     newest = select(each.at, each.name).where(each.record.target == target).order_by(each.at.desc(), each.name.desc())
     with database.reading() as connection:
         database.take_time(connection)
@@ -92,7 +92,7 @@ def _first_kept(database: Database, each: Listing[Any], target: str, per_target_
 
 
 def _delete(database: Database, each: Listing[Any], conditions: Sequence[ColumnElement[bool]], at_most: int) -> int:
-    """Deletes the oldest first, in small transactions; returns how many."""
+    """Delete the oldest records first, in small transactions; return how many."""
     deleted, piece = 0, DELETED_AT_ONCE_MAX
     while piece == DELETED_AT_ONCE_MAX and deleted < at_most:
         with database.writing() as connection:
@@ -113,7 +113,7 @@ def _delete_piece(connection: Connection, each: Listing[Any], conditions: Sequen
 
 
 def _forget(database: Database, now: float) -> None:
-    """The small tables: silent probers and probe instances, and unused slices."""
+    """Clean the small tables: silent probers, probe instances, and unused slices."""
     with database.writing() as connection:
         for reported in (InstanceRecord, ProberRecord):
             connection.execute(delete(reported).where(reported.last_heartbeat_at < now - SILENT_KEPT_S))

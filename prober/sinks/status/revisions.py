@@ -18,7 +18,7 @@ from sqlalchemy import Connection, inspect, text
 VERSION_TABLE: Final = "status_version"
 _MIGRATIONS: Final = Path(__file__).parent / "migrations"
 FOLDERS: Final = [_MIGRATIONS / "versions"]
-"""Where the modules of revisions are; tests add revisions of their own."""
+"""Folders with the modules of revisions; tests add revisions of their own."""
 UPGRADE: Final = "ordering-prober store upgrade"
 DOWNGRADE: Final = "ordering-prober store downgrade"
 

@@ -1,10 +1,12 @@
-"""What is counted for objectives, in slices of time, so that it survives restarts and adds up over several probers.
+"""Counts of objectives by slice of time: they survive restarts and add up over several probers.
 
-A process tells totals since it started. Of each slice of time it keeps how much of that falls into it, under its own name, so a slice may
-be written any number of times. A window adds up the slices of all processes. Slices of a minute serve windows up to two hours, slices of
-five minutes windows up to a day, slices of an hour longer windows and the measured share of a period. A window begins at the boundary of
-slices nearest to its start. So its length is right to half a slice: a tenth for five minutes, 2 % or less for the others. Slices of a
-minute of the publish availability also serve the monthly uptime.
+A process counts totals since its start. For each slice of time it stores the increase within the slice, under its own name, so a slice may
+be
+written any number of times. A window is the sum of the slices of all processes. Slices of a minute serve windows up to two hours, slices of
+five minutes windows up to a day, slices of an hour longer windows and the measured share of a period. A window begins at the slice boundary
+nearest to its start, so its length is right to half a slice: a tenth for five minutes, 2 % or less for the others. Slices of a minute of
+the
+publish availability also serve the monthly uptime.
 """
 
 from __future__ import annotations
@@ -25,14 +27,14 @@ LONG_S: Final = 3600
 KEPT_S: Final[Mapping[int, float]] = MappingProxyType({MINUTE_SLICE_S: 3 * HOUR_S, SHORT_S: 2 * DAY_S, LONG_S: 92 * DAY_S})
 UPTIME_DEFINITION: Final = str(COUNTED)
 UPTIME_KEPT_S: Final = 63 * DAY_S
-"""Minute slices of this definition are kept for so long: the monthly uptime of this month and the last one is made from them."""
+"""Retention of this definition's minute slices: the monthly uptime of this month and the last one needs them."""
 WINDOW_MAX_S: Final[Mapping[int, float]] = MappingProxyType({MINUTE_SLICE_S: 2 * HOUR_S, SHORT_S: DAY_S})
-"""The longest window that slices of a length serve."""
+"""Longest window that slices of each length serve."""
 WAITING_MAX: Final = 50_000
 
 
 class Series(NamedTuple):
-    """What a process counts: the things of one definition, for one objective on one target."""
+    """A counted series: one definition, for one objective on one target."""
 
     target: str
     objective: str
@@ -40,7 +42,7 @@ class Series(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """The sum of the slices of a window. `since`: when the first of them began, of slices so long. `hours`: those with decided things."""
+    """Sum of the slices of a window. `since`: start of its first slice, with the length of slices. `hours`: hours with decided events."""
 
     total: SliCounts
     since: float
@@ -58,14 +60,14 @@ class SliceSpan(NamedTuple):
 
 @dataclass(slots=True)
 class _Open:
-    """The newest slice of a series: when it began, and the total then."""
+    """The newest slice of a series: its start, and the total at that time."""
 
     begins_at: float
     base: SliCounts
 
 
 class Slices:
-    """Cuts the totals of one process into slices, and keeps those that have to be written. Bounded; `dropped` counts what was not kept."""
+    """Divides the totals of one process into slices, and keeps unwritten slices. Bounded; `dropped` counts discarded slices."""
 
     def __init__(self, process: str) -> None:
         self.dropped = 0
@@ -75,7 +77,7 @@ class Slices:
         self._waiting: dict[SliceSpan, SliCounts] = {}
 
     def record(self, series: Series, total: SliCounts, at: float) -> None:
-        """So much was counted since the process started.
+        """Record the total since the start of the process.
 
         The increase since the last call belongs to the slice of `at`.
         """
@@ -91,12 +93,12 @@ class Slices:
             self._keep(SliceSpan(series, length_s, current.begins_at), total - current.base)
 
     def take(self) -> dict[SliceSpan, SliCounts]:
-        """What has to be written; it is not waiting any more."""
+        """Return and remove the slices to write."""
         taken, self._waiting = self._waiting, {}
         return taken
 
     def put_back(self, taken: Mapping[SliceSpan, SliCounts]) -> None:
-        """Keep what could not be written. Newer counts of the same slices take precedence. Slices older than any window are left out."""
+        """Keep slices that could not be written. Newer counts take precedence; slices older than any window are omitted."""
         newer, self._waiting = self._waiting, {}
         waiting = dict(taken) | newer
         newest = max((span.begins_at for span in waiting), default=0.0)
@@ -105,7 +107,7 @@ class Slices:
                 self._keep(span, counts)
 
     def as_slices(self, taken: Mapping[SliceSpan, SliCounts]) -> list[Slice]:
-        """What was taken, as it is written."""
+        """Return taken slices as records."""
         return [Slice(self._process, *span.series, span.length_s, span.begins_at, counts) for span, counts in taken.items()]
 
     def _keep(self, span: SliceSpan, counts: SliCounts) -> None:
@@ -116,14 +118,14 @@ class Slices:
 
 
 def begin_of(at: float, length_s: int) -> float:
-    """When the slice began that a point in time falls into."""
+    """Return the start of the slice that contains a time."""
     return at // length_s * length_s
 
 
 def counting_since(windows: Iterable[Counted], started: Iterable[float]) -> float:
-    """Since when something was counted in the longest of these windows of a series, of which there is one.
+    """Return the time since which events were counted in the longest of these windows of a series.
 
-    As exactly as the slices of shorter windows tell, and when probers started: nothing was counted before the first one did.
+    As exactly as the slices of shorter windows show, and not before the first prober started.
     """
     by_length = sorted(windows, key=lambda one: (one.since, -one.length_s))
     since, length_s = by_length[0].since, by_length[0].length_s
@@ -135,23 +137,23 @@ def counting_since(windows: Iterable[Counted], started: Iterable[float]) -> floa
 
 
 def kept_s(length_s: int, definition: str) -> float:
-    """How long slices of this length and definition are kept, in seconds."""
+    """Return the retention of slices of this length and definition, in seconds."""
     return UPTIME_KEPT_S if definition == UPTIME_DEFINITION and length_s == MINUTE_SLICE_S else KEPT_S[length_s]
 
 
 def length_for(window_s: float) -> int:
-    """Length of the slices that a window is added up from."""
+    """Return the length of the slices that add up to a window."""
     return next((length_s for length_s, max_s in WINDOW_MAX_S.items() if window_s <= max_s), LONG_S)
 
 
 def window_begin(window_s: float, now: float) -> float:
-    """Begin of the first slice of a window that ends now: the boundary nearest to `now - window_s`."""
+    """Return the start of the first slice of a window that ends now: the boundary nearest to `now - window_s`."""
     length_s = length_for(window_s)
     return begin_of(now - window_s + length_s / 2, length_s)
 
 
 def definition_of(objective: Objective) -> str:
-    """What an objective counts, as text: when this changes, old counts mean something else."""
+    """Return the definition of an objective's counts as text; when it changes, old counts are invalid."""
     return str(objective.indicator) if objective.threshold_s is None else f"{objective.indicator} {objective.threshold_s!r} s"
 
 

@@ -1,10 +1,11 @@
-"""What is written to the status store. Everything may be written again: the same run, finding or slice is there once.
+"""Writes to the status store. All writes are idempotent: the same run, finding or slice is stored once.
 
-A run, its findings and what it changes of incidents are one transaction. A finding that failed its run is *open* as long as its incident
-is (`live.incidents`), whichever prober made it.
+A run, its findings and its changes of incidents are one transaction. A finding that failed its run is *open* as long as its incident
+(`live.incidents`), whichever prober reported it.
 
-Incidents are kept in step with the runs: `_note_run` is called once for each run. Heartbeats and runs close what is due. Several probers
-may write runs of one target at the same time: one changes its incidents, and the others wait until that is committed.
+`_note_run` updates the incidents, once for each run. Heartbeats and runs close incidents that are due. Several probers may write runs of
+one
+target at the same time: one changes the incidents of the target, the others wait for its commit.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from prober.traces.trace import FIRST_EVENT_LINE
 _AT_ONCE: Final = 500
 """Rows in one statement."""
 _LOCKS: Final = 0x6F6B71
-"""The space of the locks of targets, beside the one of migrations."""
+"""Namespace of the locks of targets, beside that of migrations."""
 
 
 class StatusStore:
-    """Writes. Every method raises `StoreUnavailable`, `StoreIncompatible` or `NotStorable`; when it returns, what was written lasts.
+    """Writer of the store. Every method raises `StoreUnavailable`, `StoreIncompatible` or `NotStorable`; written data is durable.
 
-    For any thread.
+    Safe for any thread.
     """
 
     def __init__(self, database: Database) -> None:
@@ -52,7 +53,7 @@ class StatusStore:
         prepare(self._database)
 
     def record(self, entries: Iterable[Entry], at: float = 0.0) -> None:
-        """Runs with their findings, in the order in which they ended: all of them or none. `at`: now; 0: as they ended."""
+        """Store runs with their findings in the order of their ends, all or none. `at`: now; 0: the ends of the runs."""
         written = tuple(entries)
         with self._database.writing() as connection:
             _lock_targets(self._database, connection, written)
@@ -60,9 +61,9 @@ class StatusStore:
                 self._record(connection, entry, at)
 
     def acknowledge(self, incident_id: str, said: Acknowledgement) -> bool:
-        """Stores an acknowledgement of an incident, in place of an earlier one.
+        """Store an acknowledgement of an incident, in place of an earlier one.
 
-        False: there is no incident of this name.
+        Returns False if there is no incident of this name.
         """
         values: dict[str, Any] = {"acknowledged": said}
         if said.until is None or said.until > said.at:
@@ -77,9 +78,7 @@ class StatusStore:
     ) -> None:
         """Store a heartbeat: the probe instances of a prober, and its counts.
 
-        They replace those of the heartbeat before; None: as before.
-
-        Closes the incidents that are due by then.
+        They replace those of the heartbeat before; None: unchanged. Closes incidents that are due by then.
         """
         at = prober.last_heartbeat_at
         others = (InstanceRecord.instance == prober.instance, InstanceRecord.last_heartbeat_at != at)
@@ -92,22 +91,22 @@ class StatusStore:
             _close_due(connection, at)
 
     def leave(self, instance: str) -> None:
-        """A prober has stopped for good, as far as known.
+        """Record that a prober has stopped on purpose.
 
-        Its probe instances are not waited for any more.
+        Its probe instances no longer count as missing.
         """
         with self._database.writing() as connection:
             for reported in (InstanceRecord, ProberRecord):
                 connection.execute(delete(reported).where(reported.instance == instance))
 
     def tidy(self, retention: RetentionPolicy, now: float) -> Tidied:
-        """Deletes what is too old or too much, as much of it as one pass may."""
+        """Delete old records and those beyond the quota, at most one pass."""
         return tidy(self._database, retention, now)
 
     # --- in a transaction ----------------------------------------------------------------------------------------------------
 
     def _record(self, connection: Connection, entry: Entry, at: float) -> None:
-        """A run that is there already was written with all that belongs to it, and changes nothing any more."""
+        """Write a run with its findings. A run that is stored already changes nothing."""
         added = self._database.insert(RunRecord).values(values_of(entry.run)).on_conflict_do_nothing()
         if connection.execute(added.returning(RunRecord.run_id)).first() is None:
             return
@@ -123,14 +122,14 @@ class StatusStore:
         self._add(connection, Evidence, evidence)
 
     def _add(self, connection: Connection, kind: type[Record], rows: Sequence[Mapping[str, Any]]) -> None:
-        """Rows that are there already stay as they are."""
+        """Insert rows; existing rows stay unchanged."""
         if rows:
             connection.execute(self._database.insert(kind).on_conflict_do_nothing(), rows)
 
     def _replace(self, connection: Connection, records: Sequence[Record]) -> None:
-        """Existing records are replaced.
+        """Insert or replace records.
 
-        They are written in the order of their keys, so that two writers never wait for each other.
+        They are written in the order of their keys, so that two writers never deadlock.
         """
         if not records:
             return
@@ -144,14 +143,14 @@ class StatusStore:
 
 
 def _incident_of(record: FindingRecord, incident: Incident | None) -> dict[str, Any]:
-    """What a finding has of its incident. What failed no run has none, and is never open."""
+    """Return the columns of a finding about its incident. A finding that failed no run has none and is never open."""
     if record.status not in FAILING or incident is None:
         return {"incident_id": None, "closed_at": record.found_at}
     return {"incident_id": incident.incident_id, "closed_at": incident.closed_at}
 
 
 def _lock_targets(database: Database, connection: Connection, entries: Iterable[Entry]) -> None:
-    """Waits until no other writer changes incidents of these targets. Always in the same order, so that writers never deadlock.
+    """Wait until no other writer changes incidents of these targets. The order is fixed, so that writers never deadlock.
 
     SQLite has one writer at a time anyway.
     """
@@ -162,7 +161,7 @@ def _lock_targets(database: Database, connection: Connection, entries: Iterable[
 
 
 def _note_run(database: Database, connection: Connection, entry: Entry, at: float) -> Mapping[Symptom, Incident]:
-    """Opens, changes and closes the incidents that a new run is about; returns those of the symptoms that it shows."""
+    """Open, update and close the incidents that a new run affects; return those of the symptoms that it shows."""
     result, ended_at = entry.run.result, entry.run.ended_at
     _close_due(connection, ended_at, IncidentRecord.target == result.target)
     reached_at = _reached_at(connection, entry) if result.unreachable else None
@@ -175,7 +174,7 @@ def _note_run(database: Database, connection: Connection, entry: Entry, at: floa
 
 
 def _newest(connection: Connection, target: str) -> dict[Symptom, Incident]:
-    """The newest incident of each symptom on a target, open or closed."""
+    """Return the newest incident of each symptom on a target, open or closed."""
     others = aliased(IncidentRecord)
     newest = select(func.max(others.first_at)).where(
         others.target == IncidentRecord.target, others.symptom == IncidentRecord.symptom
@@ -186,7 +185,7 @@ def _newest(connection: Connection, target: str) -> dict[Symptom, Incident]:
 
 
 def _reached_at(connection: Connection, entry: Entry) -> float | None:
-    """End of the newest run that reached the target before this one ended, among the runs of the last day."""
+    """Return the end of the newest run that reached the target before this one ended, within the last day."""
     runs, ended_at = RunRecord, entry.run.ended_at
     others = (runs.target == entry.run.target, runs.started_at >= ended_at - DAY_S)
     reached = (runs.unreachable.is_(False), runs.internal_error.is_(False), runs.ended_at <= ended_at)
@@ -194,7 +193,7 @@ def _reached_at(connection: Connection, entry: Entry) -> float | None:
 
 
 def _write(database: Database, connection: Connection, incident: Incident) -> None:
-    """Writes all of it but the acknowledgements, which people write."""
+    """Write an incident without its acknowledgements, which people write."""
     values = values_of(IncidentRecord.of(incident))
     unchanged = {"incident_id", "acknowledged", "first_acknowledged_at"}
     changed = {name: value for name, value in values.items() if name not in unchanged}
@@ -203,7 +202,7 @@ def _write(database: Database, connection: Connection, incident: Incident) -> No
 
 
 def _close_due(connection: Connection, now: float, *which: ColumnElement[bool]) -> None:
-    """Closes the incidents that were not seen for long enough, with their findings."""
+    """Close the incidents that were not seen for long enough, with their findings."""
     due = (IncidentRecord.closed_at.is_(None), IncidentRecord.closes_at <= now, *which)
     closed = update(IncidentRecord).where(*due).values(closed_at=IncidentRecord.closes_at)
     for incident_id, closed_at in connection.execute(closed.returning(IncidentRecord.incident_id, IncidentRecord.closed_at)).all():
@@ -212,7 +211,7 @@ def _close_due(connection: Connection, now: float, *which: ColumnElement[bool]) 
 
 
 def _exemplars(findings: Iterable[FindingRecord]) -> dict[Kind, Exemplar]:
-    """Of each kind the finding with the smallest proof; of those without any the first."""
+    """Return for each kind the finding with the smallest proof, or without any proof the first."""
     best: dict[Kind, Exemplar] = {}
     for record in findings:
         if record.status in FAILING:

@@ -1,4 +1,4 @@
-"""Writes to the status store without ever holding up a probe.
+"""Writer of the status store that never delays a probe.
 
     writer = StatusWriter(store, ProberIdentity("prober-0", "1.2.3", wall_s()), RetentionPolicy(...), dropped=..., failed=...)
     writer.start()
@@ -6,10 +6,10 @@
     writer.heartbeat(snapshot)                       # on the event loop, every few seconds
     writer.close()
 
-A thread does the rest: it makes the evidence, writes, and sees to retention. A store that is down costs time: what waits is tried again, at
-growing intervals, until the store takes it. What does not fit into the bounds meanwhile is dropped, oldest first, and counted. A
-transaction whose end is unknown is done again, which changes nothing if it had been committed. Records that the store cannot take are
-dropped at once, so that they do not hold up the rest.
+A thread creates the evidence, writes, and applies the retention. While the store is down, the thread retries at growing intervals. Waiting
+entries beyond the bounds are dropped, the oldest first, and counted. A transaction with an unknown end is repeated, which changes nothing
+if
+it had been committed. Records that the database does not accept are dropped at once, so that they do not block the others.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from prober.slo.objectives import SliCounts
 
 ENDED_WAITING_MAX: Final = 1_000
 EVENTS_WAITING_MAX: Final = 400_000
-"""Events of runs whose evidence is not made yet. A run that comes when there are more is kept without evidence."""
+"""Maximum number of events of runs that wait for their evidence. Beyond it, a further run is stored without evidence."""
 BYTES_WAITING_MAX: Final = 64 * 2**20
-"""About what the runs and findings take that wait for the store."""
+"""Approximate maximum size of the runs and findings that wait for the store."""
 BATCH_MAX: Final = 100
 MAKE_MAX_S: Final = 1.0
-"""How long evidence is made before what is ready is written, and the newest heartbeat."""
+"""Time limit of creating evidence before finished entries and the newest heartbeat are written."""
 RETRY_FIRST_S: Final = 0.5
 RETRY_MAX_S: Final = 10.0
 TIDY_EVERY_S: Final = 600.0
@@ -58,11 +58,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StatusWriterState:
-    """How the writing goes.
+    """State of the writer.
 
-    dropped         runs and findings given up.
-    slices_dropped  slices of objectives' counts given up.
-    error           why the latest attempt failed; empty if it did not.
+    dropped         number of dropped runs and findings.
+    slices_dropped  number of dropped slices of objectives' counts.
+    error           reason why the latest attempt failed; empty if it did not.
     """
 
     dropped: int
@@ -71,29 +71,29 @@ class StatusWriterState:
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """What is wrong, one line each, for those who look at the page."""
+        """Troubles, one line each, for the status page."""
         dropped = {"runs and findings are": self.dropped, "counts of objectives are": self.slices_dropped}
         missing = (f"{count:,} {what} missing from the status store" for what, count in dropped.items() if count)
         return (*([f"the status store cannot be written: {self.error}"] if self.error else []), *missing)
 
 
 class StatusRun:
-    """Listens to one run: what the recorder kept is enough to write it."""
+    """Sink of one run: hands the recorded run to the writer at its end."""
 
     def __init__(self, writer: StatusWriter, instance: ProbeInstance) -> None:
         self._writer, self._instance = writer, instance
 
     def event(self, seen: Observation) -> None:
-        """The recorder keeps it."""
+        """Do nothing: the recorder keeps the events."""
 
     def ended(self, end: RunEnded) -> None:
-        """The run is over."""
+        """Queue the run for writing."""
         if end.is_counted:
             self._writer.ended(self._instance, end.result, end.ended_at, end.recorded)
 
 
 class StatusWriter:
-    """See the head of this file. `ended` and `heartbeat` never wait and never raise; they are for one thread, the event loop's."""
+    """See the module. `ended` and `heartbeat` never wait and never raise; call them on one thread, that of the event loop."""
 
     def __init__(
         self,
@@ -133,11 +133,11 @@ class StatusWriter:
     # --- the event loop ------------------------------------------------------------------------------------------------------
 
     def begin(self, run: RunBegun) -> StatusRun:
-        """A run begins; it is written when it has ended, if it counts."""
+        """Return the sink of a run; the run is written after its end, if it counts."""
         return StatusRun(self, run.probe_instance)
 
     def ended(self, instance: ProbeInstance, result: RunResult, ended_at: float, recorded: KeptHistory | None = None) -> None:
-        """A run ended. `recorded` is what the evidence for its findings is made from; its events must not change any more."""
+        """Queue a run that ended. `recorded` has the events for the evidence of its findings; they must not change any more."""
         offset_s = self._wall_clock() - self._clock()
         with self._lock:
             if recorded is not None and result.findings and self._events_waiting + len(recorded.events) > EVENTS_WAITING_MAX:
@@ -151,7 +151,7 @@ class StatusWriter:
         self._wake.set()
 
     def heartbeat(self, snapshot: StatusSnapshot) -> None:
-        """The state of all parts, in place of the state before."""
+        """Queue the state of all probe instances, in place of the state before."""
         with self._lock:
             self._reported = snapshot
             for slo in snapshot.slos:
@@ -160,27 +160,25 @@ class StatusWriter:
         self._wake.set()
 
     def is_waiting(self, run_id: str) -> bool:
-        """Whether a run has ended and is still to be written."""
+        """Return whether a run has ended and is not written yet."""
         with self._lock:
             names = [one.result.run_id for one in self._ended] + [entry.run.run_id for entry in self._entries]
             names += [self._made.result.run_id] if self._made else []
             return run_id in names
 
     def state(self) -> StatusWriterState:
-        """How the writing goes."""
+        """State of the writer."""
         with self._lock:
             return StatusWriterState(self._dropped_count, self._slices.dropped, self._error)
 
     # --- the thread ----------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Starts the thread; it ends with `close`, or with the process."""
+        """Start the thread; it ends with `close`, or with the process."""
         self._thread.start()
 
     def close(self, timeout_s: float = 10.0) -> StatusWriterState:
-        """Writes what there is, without evidence that is not made yet, and ends. What the store does not take within `timeout_s` is lost
-        and counted.
-        """
+        """Write the waiting entries, without missing evidence, and end. Entries not stored within `timeout_s` are lost and counted."""
         self._stopping.set()
         self._wake.set()
         if self._thread.ident is not None:
@@ -195,9 +193,9 @@ class StatusWriter:
         return self.state()
 
     def leave(self, timeout_s: float = 10.0) -> StatusWriterState:
-        """Closes, and reports that this prober has stopped, if the store can be reached.
+        """Close, and record in the store, if it can be reached, that this prober has stopped.
 
-        Afterwards its probe instances are not waited for.
+        Its probe instances then no longer count as missing.
         """
         state = self.close(timeout_s)
         try:
@@ -218,7 +216,7 @@ class StatusWriter:
         self.write()
 
     def write(self) -> bool:
-        """Writes everything that waits; False if the store did not take it, and it waits on. Called by one thread at a time."""
+        """Write all waiting entries; False if the store failed, and they stay. For one thread at a time."""
         try:
             if not self._prepared:
                 self._store.prepare()
@@ -241,14 +239,14 @@ class StatusWriter:
         return True
 
     def _make_entries(self, seconds: float = inf) -> bool:
-        """Makes what is to be written of runs that have ended, for about so long; False: nothing waits to be written."""
+        """Create entries of ended runs for about this many seconds; False: no entry waits to be written."""
         until_t = self._clock() + seconds
         while self._make_entry() and self._clock() < until_t:
             pass
         return bool(self._entries)
 
     def _make_entry(self) -> bool:
-        """Makes what is to be written of the run that ended first, with its evidence; False: none has ended."""
+        """Create the entry of the run that ended first, with its evidence; False: there is none."""
         with self._lock:
             if not self._ended:
                 return False
@@ -270,7 +268,7 @@ class StatusWriter:
         return True
 
     def _write_reported(self) -> str:
-        """Why the store refused the heartbeat; empty if it did not."""
+        """Write the heartbeat; return why the store refused it, or an empty text."""
         reported, slices = self._take_reported()
         if reported is None and not slices:
             return ""
@@ -347,7 +345,7 @@ class StatusWriter:
         return ended
 
     def _drop_entry(self) -> None:
-        """Gives up the oldest entry."""
+        """Drop the oldest entry."""
         entry = self._entries.popleft()
         self._bytes_waiting -= entry.size
         self._drop(1 + len(entry.findings))

@@ -1,4 +1,4 @@
-"""What Alembic runs: the migrations, on the connection that `prober.sinks.status.migration` has opened and locked."""
+"""The entry point of Alembic: run the migrations on the connection that `prober.sinks.status.migration` has opened and locked."""
 
 from __future__ import annotations
 
