@@ -74,4 +74,4 @@ ADVICE: Final[Mapping[Kind, str]] = MappingProxyType(
         ),
     }
 )
-"""Sentences; empty where nothing is special to the kind. Names of settings and of other kinds stand in backquotes."""
+"""Advice in sentences; empty for kinds without special advice. Names of settings and of other kinds are in backquotes."""

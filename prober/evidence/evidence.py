@@ -23,20 +23,20 @@ from prober.traces.trace import FIRST_EVENT_LINE
 
 EXCERPT_EVENTS_MAX: Final = 4_000  # of each sort
 ON_KEY_MAX: Final = 300
-"""Events of a key that are shown when all of them are asked for: the latest ones."""
+"""Number of latest events shown for a whole key."""
 LINES_BEFORE: Final = FIRST_EVENT_LINE - 1  # event number 1 does not stand in line 1
 
 AWAITED_MAX: Final = 6
-"""Open sessions that are shown with them where nothing came."""
+"""Number of open sessions shown with them if an expected message is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
     """The evidence for one finding.
 
-    lines       the lines of the file that make up the smallest history; none if the excerpt does not prove the finding again.
-    diagram     these lines as a drawing; without them, what happened around the finding.
-    heading     what the drawing shows, in words.
+    lines       the lines of the file that form the minimal reproduction; empty if the excerpt does not prove the finding again.
+    diagram     these lines as a drawing; without them, the events around the finding.
+    heading     a description of the drawing.
     """
 
     lines: tuple[int, ...]
@@ -56,13 +56,14 @@ class OnKey:
 
 
 class Excerpt:
-    """Collects the events that matter to one finding, up to the one after which it was made; bounded.
+    """The events that matter to one finding, up to the event after which it was made; bounded.
 
-    These are its witnesses, the origins of these, the latest of what a sceptic asks about them, and the latest other events: of its key,
+    These are its witnesses, their origins, the latest events that readers need to verify them, and the latest other events: of its key,
     of its key on other subscriptions, and of sessions.
 
-    A wait ends by the time that passed, not by an event. Any event shows that time, also one of another key. In its place stands the end of
-    a record that was waited for until then.
+    A wait ends by the passing of time, not by an event, and an event of any key shows that time. In its place the excerpt contains the end
+    of
+    a record that was drained until then.
     """
 
     def __init__(self, made: RecordedFinding, witnesses: Iterable[Event]) -> None:
@@ -80,7 +81,7 @@ class Excerpt:
         self._count = self._near_count = 0
 
     def add(self, number: int, event: Event) -> None:
-        """Take in one event of the finding's key, or of no key."""
+        """Add an event of the finding's key, or of no key."""
         finding = self.made.finding
         if number > self.made.after:
             return
@@ -98,7 +99,7 @@ class Excerpt:
         self._near_count += latest is self._near
 
     def pass_time(self, number: int, t: float) -> None:
-        """The finding was made at this event, whatever it is about, as it shows that time has passed."""
+        """Note the event after which a finding about a wait was made: it shows only that time has passed."""
         if KINDS[self.made.finding.kind].is_wait and number not in self.made.finding.witnesses:
             self._passed = {number: Ended(t, drained=True)}
 
@@ -107,7 +108,7 @@ class Excerpt:
         return sorted((self._collected() | self._passed).items())
 
     def on_key(self) -> OnKey:
-        """All of it that happened on the key: the latest events, the witnesses, and when the sessions in them began and ended."""
+        """Return the collected events of the key: the latest ones, the witnesses, and the starts and ends of their sessions."""
         near = dict(list(self._near)[-ON_KEY_MAX:])
         near |= {number: event for number, event in self._core.items() if number in self.made.finding.witnesses}
         sessions = {
@@ -119,7 +120,7 @@ class Excerpt:
         return OnKey(tuple(sorted((near | of_sessions | self._passed).items())), max(0, self._near_count - len(near)))
 
     def _awaited(self) -> set[tuple[str, str]]:
-        """The latest sessions to which an awaited message could have come.
+        """Return the latest sessions that could have received an awaited message.
 
         Empty for findings without a wait.
         """
@@ -137,11 +138,11 @@ class Excerpt:
         return self._core | dict(self._answers) | self._passed
 
     def opened(self) -> list[Opened]:
-        """The beginnings of sessions among them."""
+        """Return the starts of the collected sessions."""
         return [event for _, event in self._sessions if isinstance(event, Opened)]
 
     def candidates(self) -> Iterator[list[Numbered]]:
-        """The histories to reduce, in the order in which to try: if the beginning is missing, the rest may mislead."""
+        """Yield the histories to reduce, in the order of the attempts: without its start, the rest of a history may mislead."""
         everything = self.events()
         if self._count > len(self._collected()):
             yield sorted(self._proof().items())
@@ -149,17 +150,15 @@ class Excerpt:
 
 
 def _subscriptions(finding: Finding) -> tuple[str, ...]:
-    """Those that a finding is about: two if it says that they differ."""
+    """Return the subscriptions of a finding: two if it compares them."""
     compares = finding.kind is Kind.ORDER_DIVERGENCE
     return (finding.subscription, str(finding.facts["other"])) if compares else (finding.subscription,)
 
 
 def collect(read: Callable[[], Iterable[Event]], wanted: Sequence[RecordedFinding]) -> list[Excerpt]:
-    """Collect one excerpt for each finding, in two passes over the history.
+    """Collect one excerpt for each finding, in the order of `wanted`, in two passes over the history.
 
-    `read` restarts the history, or its readable part, for each pass.
-
-    In the order of `wanted`. Raises what reading raises.
+    `read` restarts the history, or its readable part, for each pass. Raises the errors of `read`.
     """
     last = max((made.after for made in wanted), default=0)
     numbers = {number for made in wanted for number in made.finding.witnesses}
@@ -179,7 +178,7 @@ def collect(read: Callable[[], Iterable[Event]], wanted: Sequence[RecordedFindin
 
 
 def proof_of(excerpt: Excerpt, header: TraceHeader) -> Proof:
-    """Reduce an excerpt of a trace to the smallest history that still shows the finding, and draw it."""
+    """Reduce an excerpt of a trace to the minimal reproduction of the finding, and draw it."""
     finding = excerpt.made.finding
     for events in excerpt.candidates():
         if minimal := minimise(events, finding, header.rules, subscriptions=(header.subscription,)):
@@ -191,7 +190,7 @@ def proof_of(excerpt: Excerpt, header: TraceHeader) -> Proof:
 
 
 def on_key_of(excerpt: Excerpt, header: TraceHeader) -> Proof:
-    """Everything on the key of a finding until it was made, as far as the excerpt goes; the drawing says what it leaves out."""
+    """Draw all collected events on the key of a finding until it was made; the heading states the number of omitted ones."""
     on_key = excerpt.on_key()
     among = f" and {on_key.left_out:,} earlier ones" if on_key.left_out else ""
     heading = f"everything on this key until then ({len(on_key.events):,} events{among})"

@@ -1,9 +1,9 @@
-"""Findings in plain English, for the person on call.
+"""Findings in plain English, for the engineer on call.
 
-Each text states what happened, which guarantee that violates, and how sure the finding is.
+Each text states the observed events, the violated guarantee, and the certainty of the finding.
 
-One template per kind, filled from the finding's facts. A sentence repeats the facts; nothing is decided here. How messages,
-holders and moments are named is in `naming`.
+One template per kind uses the finding's facts. A sentence repeats the facts; this module decides nothing. `naming` names messages, holders
+and times.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from prober.core.rules import ASSUMED_IN_WORDS, Mode
 from prober.evidence.naming import HOLDERS, Names, capital, lasting, mode_of, moment, time_of_day
 
 _BY_RULES: Final = re.compile(r": (the subscription has no |the rules |none was in the way )")
-"""Marks an alternative that the rules of the run exclude, or that took no time: it says least about the history."""
+"""Pattern of alternatives that the rules of the run exclude, or that took no time: they reveal least about the history."""
 _TIME: Final = re.compile(r"t=(-?\d+\.\d{3}) s")
 PUBSUB: Final = "Pub/Sub"
-"""The service that the sentences name."""
+"""The name of the service in the sentences."""
 
 
 def explain(finding: Finding, wall: float | None = None, service: str = PUBSUB) -> str:
-    """The finding as a few sentences of plain English, on one line.
+    """Return the finding as a few sentences of plain English, on one line.
 
-    wall     turns its times into seconds since 1970 (these are `t + wall`), where that is known: then it also names times of day.
+    wall     the offset of its times to seconds since 1970 (`t + wall`), if known: then the text also contains times of day.
     service  the name of the service under test.
     """
     sentences = [_WORDS[finding.kind](Wording(finding, wall)), KINDS[finding.kind].broken]
@@ -42,13 +42,13 @@ def explain(finding: Finding, wall: float | None = None, service: str = PUBSUB) 
 
 
 def reasons(finding: Finding, wall: float | None = None) -> tuple[str, ...]:
-    """Its reasons, with the times of day as in `explain`: the facts of the history decide and come first, the rules of the run last."""
+    """Return the reasons of a finding, with times of day as in `explain`: facts of the history first, rules of the run last."""
     ordered = sorted(finding.reasons, key=lambda one: _BY_RULES.search(one) is not None)
     return tuple(_TIME.sub(lambda found: moment(float(found[1]), wall, exactly=True), one) for one in ordered)
 
 
 def further_reasons(finding: Finding, wall: float | None = None) -> tuple[str, ...]:
-    """Its reasons without the doubt, which `explain` states."""
+    """Return the reasons of a finding without the doubt, which `explain` states."""
     return reasons(finding, wall)[1:] if finding.doubt else reasons(finding, wall)
 
 
@@ -58,7 +58,7 @@ def reasons_heading(finding: Finding) -> str:
 
 
 class Wording:
-    """The names of messages, holders and times of one finding, as the templates use them."""
+    """The names of messages, holders and times of one finding, for the templates."""
 
     def __init__(self, finding: Finding, wall: float | None) -> None:
         self.facts, self.has_key = finding.facts, bool(finding.key)
@@ -69,15 +69,15 @@ class Wording:
         self._wall = wall
 
     def at(self, name: str) -> str:
-        """A time, to the millisecond."""
+        """Return a time, to the millisecond."""
         return moment(self._number(name), self._wall, exactly=True)
 
     def stored(self, name: str) -> str:
-        """A publish time, which is a time of day by the service's clock, to the millisecond."""
+        """Return a publish time as a time of day by the service's clock, to the millisecond."""
         return time_of_day(self._number(name))
 
     def wait(self, began: str = "") -> str:
-        """How long a wait took, and since when: `for 120 s, since t=1.000 s`; `began` says what it began with, before that time."""
+        """Return the duration and start of a wait: `for 120 s, since t=1.000 s`; `began` describes the start, before that time."""
         lasted = f"for {lasting(self._number('seconds'))}, " if "seconds" in self.facts else ""
         return f"{lasted}since {began}{moment(self._number('since_t'), self._wall)}"
 
@@ -87,7 +87,7 @@ class Wording:
         return who if self.mode is Mode.STREAMING else f"{HOLDERS[self.mode]} {who}"
 
     def sent(self, what: str) -> str:
-        """That Pub/Sub delivered something to who is the subscriber of the facts."""
+        """State that Pub/Sub delivered a message to the subscriber of the facts."""
         holder = self.holder("subscriber")
         if self.mode is Mode.PUSH:
             return f"Pub/Sub sent {what} in {holder}"
@@ -173,7 +173,7 @@ def _split(text: Wording) -> str:
 
 
 def _overtook(text: Wording) -> str:
-    """Two deliveries by different ways, in the wrong order.
+    """State that two deliveries on different sessions were received in the wrong order.
 
     The order of their sends is not on record.
     """

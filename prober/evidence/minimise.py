@@ -1,19 +1,19 @@
-"""The smallest history that still proves a finding: what a person reads at 3 a.m. instead of ten thousand events.
+"""The minimal reproduction of a finding: the smallest history that still proves it, for a reader who cannot study ten thousand events.
 
 The method is delta debugging (Zeller and Hildebrandt, 2002, "ddmin") with the checker itself as the test. A smaller history counts
 only if the checker makes *the same* finding from it: the same kind, status, doubt, subscription and key, the same sequence numbers,
 message ids and subscribers in its facts, and no other witnesses than the original ones; and only if it makes no finding that the
-original history does not give. So leaving events out can neither replace the finding by another nor invent one.
-Positions, counts of positions and of epochs, and times are not compared: they change with the events that are left out.
+original history does not produce. So omitted events can neither replace the finding by another nor invent one.
+Positions, counts of positions and of epochs, and times are not compared: they change with the omitted events.
 
-A smaller history also has the same reasons (`grounds_of`): what one of them cites stays. Readers want to verify the facts behind that. So
-the events that they ask for (`Asked`) are put back at the end, as far as the finding stays the same with them: the publishes, the
-acknowledgements and nacks of skipped messages, the leases of held messages, the beginnings and ends of the sessions.
+A smaller history also has the same reasons (`grounds_of`): events that a reason cites are kept. Readers want to verify the facts behind
+them. So the events that they need (`Asked`) are restored at the end, if the finding stays the same with them: the publishes, the
+acknowledgements and nacks of skipped messages, the leases of held messages, the starts and ends of the sessions.
 
-Cheap things are tried first: the events of this key on this subscription, up to the one that decided; then the witnesses and that one
-alone; then these with the publishes and sessions that they belong to; then everything about the messages that the finding names, and about
-ever more of the messages that were seen last. Usually one of these holds, and ddmin has little left to do, however long the history is. It
-leaves out whole messages before it leaves out single events, since half a message looks like a pending one.
+Cheap reductions are tried first: the events of this key on this subscription, up to the deciding one; then the witnesses and that event
+alone; then these with the publishes and sessions of their messages; then all events of the messages that the finding names, and of
+growing numbers of the latest messages. Usually one of these suffices, and ddmin has little left to do, for a history of any length. It
+omits whole messages before single events, since half a message looks like a pending one.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from prober.evidence.surroundings import Identity, grounds_of, identity_of, rede
 
 RUNS_MAX: Final = 2_000
 WORK_MAX: Final = 200_000
-"""How often the checker may run to reduce one history, and what that may cost in all (`Verifier.work`): a few seconds."""
+"""Limits of the checker runs for one reduction, and of their total cost (`Verifier.work`): a few seconds."""
 LATEST: Final = 50
-"""How many of the latest events are tried first; four times as many each time that they do not show it."""
+"""Number of latest events that are tried first; four times as many after each failure."""
 EVIDENCE_MAX: Final = 40
-"""Events that are kept for a sceptic, the latest ones: a history that is read has to stay small."""
+"""Number of latest events that are restored for readers: a history has to stay small enough to read."""
 
 Numbered: TypeAlias = tuple[int, Event]
 Unit: TypeAlias = Sequence[Numbered]
@@ -72,9 +72,9 @@ _ASKED: Final[Mapping[Kind, tuple[type[Answer], ...]]] = {
     Kind.STUCK: _HOLD,
     Kind.LOST_OVERTAKEN: _HOLD,
 }
-"""Answers that matter to a finding, by kind; none for other kinds.
+"""The answers that matter to a finding, by kind; none for other kinds.
 
-Publishes and the beginnings and ends of sessions matter besides.
+Publishes and the starts and ends of sessions matter as well.
 """
 
 
@@ -86,11 +86,11 @@ def _never() -> bool:
 class Minimal:
     """A reduced history.
 
-    events      what is left, in order, with the numbers of the original history.
-    evidence    the numbers of those that the proof does not need, and a sceptic does.
-    finding     the finding as the checker makes it from these events alone; its witnesses carry original numbers.
-    runs        how often the checker ran.
-    complete    no single one of the other events can be left out (1-minimal); False if the budget was used up before that was known.
+    events      the remaining events, in order, with the numbers of the original history.
+    evidence    the numbers of the events that only readers need, and the proof does not.
+    finding     the finding as the checker makes it from these events alone; its witnesses have original numbers.
+    runs        the number of checker runs.
+    complete    whether no single further event can be omitted (1-minimal); False if the budget was used up before that was known.
     """
 
     events: tuple[Numbered, ...]
@@ -101,17 +101,17 @@ class Minimal:
 
 
 def are_answers_kept(kind: Kind) -> bool:
-    """Whether a smallest history of such a finding tells of what it shows delivered whether that was acknowledged."""
+    """Return whether a minimal reproduction of a kind contains the acknowledgements of its deliveries."""
     return kind in _ASKED
 
 
 def concerns(event: Event, subscription: str, key: str) -> bool:
-    """Whether an event can matter to this key on this subscription: by its own fields, where it has them."""
+    """Return whether an event can matter to a key on a subscription, by its fields."""
     return getattr(event, "subscription", subscription) == subscription and getattr(event, "key", key) == key
 
 
 def findings_in(events: Sequence[Numbered], verifier: Verifier) -> Iterator[tuple[int, Finding]]:
-    """Every finding of a history with the number of events after which it was made; witnesses in the events' own numbers."""
+    """Yield every finding of a history with the number of events after which it was made; witnesses have the events' own numbers."""
     for count, (_, event) in enumerate(events, 1):
         for finding in verifier.observe(event):
             yield count, _renumbered(finding, events)
@@ -124,7 +124,7 @@ def _renumbered(finding: Finding, events: Sequence[Numbered]) -> Finding:
 
 
 class Origins:
-    """Where some events come from: contains the publish events of their messages, and the beginnings of their sessions."""
+    """The origins of some events: the publish events of their messages, and the starts of their sessions."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         of = list(events)
@@ -138,7 +138,7 @@ class Origins:
 
 
 class Asked:
-    """Contains what a sceptic asks for about deliveries: where they come from, what became of them, when their sessions were open."""
+    """The events that readers need to verify deliveries: their publishes, their answers, and the starts and ends of their sessions."""
 
     def __init__(self, kind: Kind, deliveries: Iterable[Event]) -> None:
         self._answers = _ASKED.get(kind, ())
@@ -155,7 +155,7 @@ class Asked:
         return isinstance(event, self._answers) and (event.subscription, event.message_id) in self._messages
 
     def among(self, events: Sequence[Numbered]) -> Iterator[Numbered]:
-        """Those of a history, but for lease changes that a later one of the same delivery made void."""
+        """Yield these events of a history, without lease changes that a later one of the same delivery replaced."""
         latest = {
             (event.subscription, event.session, event.message_id): number
             for number, event in events
@@ -167,7 +167,7 @@ class Asked:
 
 @dataclass(slots=True)
 class _Trial:
-    """Runs the checker over candidate histories, within a budget, and says whether they prove the wanted finding."""
+    """Trials of the checker with candidate histories, within a budget: does a candidate prove the wanted finding?"""
 
     wanted: Finding
     rules: Rules
@@ -187,18 +187,18 @@ class _Trial:
         self._named = named_in(self.wanted.facts)
 
     def is_wanted(self, finding: Finding) -> bool:
-        """The same finding, from no other witnesses, with the same reasons."""
+        """Return whether a finding is the wanted one: the same identity and reasons, and no further witnesses."""
         same = identity_of(finding) == self._identity and grounds_of(finding) == self._grounds
         return same and set(finding.witnesses) <= set(self.wanted.witnesses)
 
     def is_about(self, number: int, event: Event) -> bool:
-        """Whether an event is a witness, or the delivery of a message that the finding names."""
+        """Return whether an event is a witness, or the delivery of a message that the finding names."""
         if number in self.wanted.witnesses:
             return True
         return isinstance(event, Delivered) and NamedMessage(event.seq, event.epoch) in self._named
 
     def run(self, events: Sequence[Numbered]) -> list[tuple[int, Finding]]:
-        """The findings of a history that count (all but information); none once the budget is used up."""
+        """Return the relevant findings of a history (all but information); none after the budget is used up."""
         if self.runs_left < 1 or self.work_left < len(events) or self.late():
             self.spent = True
             return []
@@ -210,14 +210,14 @@ class _Trial:
         return [(count, finding) for count, finding in found if finding.status is not Status.INFO or self.is_wanted(finding)]
 
     def proof(self, events: Sequence[Numbered]) -> Finding | None:
-        """The wanted finding as these events prove it, if they do, and if they invent no other."""
+        """Return the wanted finding as proven by these events; None if they do not prove it, or produce a new finding."""
         findings = [finding for _, finding in self.run(events)]
         if any(identity_of(finding) not in self.allowed for finding in findings):
             return None
         return next(filter(self.is_wanted, findings), None)
 
     def start_from(self, events: Sequence[Numbered]) -> Sequence[Numbered] | None:
-        """These events up to the one that decides, if they prove the finding; what else they show is then allowed to show."""
+        """Return these events up to the deciding one, if they prove the finding; their other findings are allowed from then on."""
         found = self.run(events)
         decided = next((count for count, finding in found if self.is_wanted(finding)), None)
         if decided is None:
@@ -236,12 +236,13 @@ def minimise(
     work_max: int = WORK_MAX,
     late: Callable[[], bool] = _never,
 ) -> Minimal | None:
-    """Reduce a history to a smallest one that still proves the finding; None if these events do not prove it.
+    """Reduce a history to a minimal reproduction of the finding; None if these events do not prove it.
 
-    `events` are numbered as the finding's witnesses are, ascending; `rules` and `subscriptions` are what the checker was given when
-    it made the finding. The events may be an excerpt of the history, as long as the excerpt alone gives the finding. At most
-    `runs_max` runs of the checker are made, which together may cost `work_max`; when that is used up, the smallest history so far is
-    returned and `complete` is False. So it is once it is `late`: then only the cheap reductions are tried, and ddmin is not.
+    `events` are numbered like the finding's witnesses, ascending; `rules` and `subscriptions` are those with which the checker made the
+    finding. The events may be an excerpt of the history, if the excerpt alone proves the finding. The checker runs at most `runs_max`
+    times,
+    at a total cost of at most `work_max`; beyond that the smallest history so far is returned and `complete` is False. The same holds once
+    `late` returns True: then only the cheap reductions are tried, without ddmin.
     """
     trial = _Trial(finding, rules, tuple(subscriptions), runs_max, work_max)
     start = _first_cut(list(events), trial)
@@ -260,7 +261,7 @@ def minimise(
 
 
 def is_proven_by(events: Sequence[Numbered], finding: Finding, rules: Rules, *, subscriptions: Iterable[str]) -> bool:
-    """Whether the checker makes the finding from these events, whatever else it finds in them."""
+    """Return whether the checker makes the finding from these events, regardless of others."""
     trial = _Trial(finding, rules, tuple(subscriptions), 1, len(events))
     return any(trial.is_wanted(found) for _, found in trial.run(events))
 
@@ -318,7 +319,7 @@ def _likely_first(events: Sequence[Numbered], trial: _Trial) -> Sequence[Numbere
 
 
 def _likely(events: Sequence[Numbered], trial: _Trial) -> Iterator[Sequence[Numbered]]:
-    """Parts of the history that may prove it, ever larger ones."""
+    """Yield parts of the history that may prove the finding, in growing size."""
     decides = events[-1][0]  # when a deadline has passed, that is not a witness
     witnesses = [(n, event) for n, event in events if n == decides or n in trial.wanted.witnesses]
     yield witnesses
@@ -350,14 +351,14 @@ def _joined(units: Iterable[Unit]) -> list[Numbered]:
 
 
 def _with_origins(events: Sequence[Numbered], wanted: Sequence[Numbered]) -> Sequence[Numbered]:
-    """Some events with every publish of their messages and the beginnings of their sessions."""
+    """Return some events with all publishes of their messages and the starts of their sessions."""
     origins = Origins(event for _, event in wanted)
     kept = {n for n, _ in wanted}
     return [(n, event) for n, event in events if n in kept or event in origins]
 
 
 def _ddmin(events: Sequence[Numbered], trial: _Trial) -> Sequence[Numbered]:
-    """Leave out ever smaller chunks of messages, then of events, then single events until none can go."""
+    """Omit ever smaller groups of messages, then of events, then single events, while the rest proves the finding."""
     messages = _by_message(events)
     if len(messages) < len(events):
         events = _joined(_smallest(messages, trial))

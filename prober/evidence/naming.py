@@ -1,10 +1,10 @@
-"""How sentences about a finding name messages, holders and moments.
+"""Names of messages, holders and times in the sentences about a finding.
 
-A sequence number alone is enough while the key has one epoch and no number occurs twice. Otherwise a message is named with its
-epoch, and a number that stands for several records with the id where the facts know it.
+A sequence number alone is enough while the key has one epoch and no number occurs twice. Otherwise a message is named with its epoch, and a
+number of several records with the message id, if the facts contain it.
 
-Which epoch a message is of stands in the facts beside it: `after` with `after_epoch`, `other_seq` with `other_epoch`, a list such as
-`skipped` with `skipped_epochs`, one name for each, or with `skipped_epoch` for all; whatever has none of its own is of `epoch`.
+The facts contain the epoch of a message: `after` with `after_epoch`, `other_seq` with `other_epoch`, a list such as `skipped` with
+`skipped_epochs`, one name for each, or with `skipped_epoch` for all; messages without such a fact belong to `epoch`.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class NamedMessage(NamedTuple):
 
 
 def mode_of(kind: Kind, facts: Facts) -> Mode:
-    """How the subscription of a finding is consumed: its kind says so, or the fact `mode`, or it is a streaming one."""
+    """Return the mode of the subscription of a finding: from its kind or its fact `mode`, else streaming."""
     return _MODES.get(kind) or Mode(str(facts.get("mode", Mode.STREAMING)))
 
 
 class Names:
-    """Names the messages of one finding, in the order in which its sentence mentions them."""
+    """The names of the messages of one finding, in the order in which its sentence mentions them."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
@@ -59,11 +59,11 @@ class Names:
 
     @property
     def all(self) -> frozenset[NamedMessage]:
-        """Every message that the facts name."""
+        """All messages that the facts name."""
         return frozenset(self._times)
 
     def one(self, name: str = "seq") -> str:
-        """A single message: `message 3`, `message 3 of epoch e2`, `message 3 (id b3)`, `another record of message 3`."""
+        """Return the name of a message: `message 3`, `message 3 of epoch e2`, `message 3 (id b3)`, `another record of message 3`."""
         message = self._message(name)
         stated = self._facts.get("message_id") if name == "seq" and self._times[message] > 1 else None
         message_id = self._facts.get(f"{name}_id") or stated
@@ -76,7 +76,7 @@ class Names:
         return text
 
     def several(self, name: str, count: str = "") -> str:
-        """A list of messages: `message 3`, `messages 3, 4 and 6`, `messages 3, 4, 5 and 17 more`. The fact `count` says how many."""
+        """Return a list of names: `message 3`, `messages 3, 4 and 6`, `messages 3, 4, 5 and 17 more`. The fact `count` is its length."""
         messages = self._messages(name)
         total = max(whole(self._facts.get(count)), len(messages))
         shown = messages if total <= LISTED_MAX else messages[:SHOWN_OF_MANY]
@@ -106,7 +106,7 @@ class Names:
         return [NamedMessage(seq, self._epoch(name)) for seq in seqs]
 
     def _ids(self, name: str, count: int) -> Sequence[str]:
-        """The message ids that are stated of a list, empty ones where the number tells."""
+        """Return the message ids of a list, empty ones for unambiguous numbers."""
         ids = self._facts.get(f"{name}_ids")
         return [str(one) for one in ids] if isinstance(ids, tuple) and len(ids) == count else [""] * count
 
@@ -115,7 +115,7 @@ class Names:
 
 
 def named_in(facts: Facts) -> frozenset[NamedMessage]:
-    """The messages that a finding names."""
+    """Return the messages that a finding names."""
     return Names(facts).all
 
 
@@ -134,32 +134,32 @@ def _group(seqs: Sequence[str], epoch: str, *, again: bool) -> str:
 
 
 def _joined(words: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Join words: `a`, `a and b`, `a, b and c`."""
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
 def capital(text: str) -> str:
-    """The beginning of a sentence."""
+    """Return the text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def seqs_of(fact: Fact | None) -> tuple[int, ...]:
-    """A fact that is a list of sequence numbers; empty if it is something else."""
+    """Return a fact that is a list of sequence numbers; empty if it is not."""
     return tuple(seq for seq in fact if isinstance(seq, int)) if isinstance(fact, tuple) else ()
 
 
 def whole(fact: Fact | None) -> int:
-    """A fact that is a number; 0 if it is something else."""
+    """Return a fact that is a number; 0 if it is not."""
     return int(fact) if isinstance(fact, int | float) else 0
 
 
 def lasting(seconds: float) -> str:
-    """A duration: `120 s`, `2.5 s`."""
+    """Format a duration: `120 s`, `2.5 s`."""
     return f"{seconds:,.0f} s" if seconds >= 10 else f"{seconds:.3g} s"
 
 
 def moment(t: float, wall: float | None, *, exactly: bool = False) -> str:
-    """A time by the recorder's clock, after the time of day if its offset to seconds since 1970 is known; `exactly`: to 1 ms."""
+    """Format a time of the recorder's clock, after the time of day if the offset to 1970 is known; `exactly`: to 1 ms."""
     monotonic = f"t={t:.3f} s"
     if wall is None:
         return monotonic
@@ -169,7 +169,7 @@ def moment(t: float, wall: float | None, *, exactly: bool = False) -> str:
 
 
 def time_of_day(seconds: float, *, exactly: bool = True) -> str:
-    """A time of day by its seconds since 1970: `10:00:02.500 UTC`; without `exactly` to the second."""
+    """Format a time of day from seconds since 1970: `10:00:02.500 UTC`; without `exactly` to the second."""
     seconds, milliseconds = divmod(round(seconds % DAY_S * 1e6) // 1000, 1000)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)

@@ -19,11 +19,11 @@ from prober.core.events import Closed, Delivered, Event, Opened
 from prober.core.findings import EPOCHS, Fact, Finding
 
 SHOWN_MAX: Final = 8
-"""Deliveries of a redelivery that are shown; of a longer one its first."""
+"""Number of deliveries shown of a redelivery; of a longer one only the first and the last."""
 
 
 class _Stream(NamedTuple):
-    """One that began and perhaps ended, by events of a history."""
+    """A stream that was opened and perhaps closed, by events of a history."""
 
     subscriber: tuple[str, str]
     session: str
@@ -37,7 +37,7 @@ class _Stream(NamedTuple):
 def streams_beside(
     events: Iterable[tuple[int, Event]], deliveries: Sequence[Delivered], delay_max_s: float
 ) -> list[tuple[int, Event]]:
-    """When the streams began and ended of each subscriber that had several while these deliveries were made, or a delay before."""
+    """Return the starts and ends of the streams of each subscriber that had several during these deliveries, or a delay before."""
     streams = list(_streams(events))
     concerned = {(delivery.subscription, delivery.session) for delivery in deliveries}
     subscribers = {stream.subscriber for stream in streams if (stream.subscriber[0], stream.session) in concerned}
@@ -50,7 +50,7 @@ def streams_beside(
 
 
 def _streams(events: Iterable[tuple[int, Event]]) -> Iterator[_Stream]:
-    """All that were seen to begin; a name that is used again is another stream."""
+    """Yield all streams that were opened; a reused name is another stream."""
     still_open: dict[tuple[str, str], _Stream] = {}
     for number, event in events:
         if isinstance(event, Opened):
@@ -64,9 +64,9 @@ def _streams(events: Iterable[tuple[int, Event]]) -> Iterator[_Stream]:
 
 
 def redelivery_of(events: Iterable[tuple[int, Event]], finding: Finding) -> list[tuple[int, Event]]:
-    """The redelivery that the last delivery among the witnesses belongs to, and the delivery that each of its messages had before it.
+    """Return the redelivery of the last delivered witness, and the previous delivery of each of its messages.
 
-    The redelivery began where the service last went back. Empty if it did not, or if no witness is a delivery on this key.
+    The redelivery started where the service last went back. Empty if it did not, or if no witness is a delivery on this key.
     """
     deliveries = [
         (number, event)
@@ -84,7 +84,7 @@ def redelivery_of(events: Iterable[tuple[int, Event]], finding: Finding) -> list
 
 
 def _begins(deliveries: Sequence[tuple[int, Delivered]]) -> int | None:
-    """The index of the latest delivery that went back before the one in front of it, by the order of first deliveries."""
+    """Return the index of the latest delivery that went back before its predecessor, by the order of first deliveries."""
     order: dict[str, int] = {}
     places = [order.setdefault(event.message_id, len(order)) for _, event in deliveries]
     return next((index for index in range(len(places) - 1, 0, -1) if places[index] <= places[index - 1]), None)

@@ -46,9 +46,9 @@ OnSession: TypeAlias = SessionEvent | Delivered | Answer
 
 @dataclass(frozen=True, slots=True)
 class DiagramColumn:
-    """`role` is what it is, `name` which one; `subscription` is empty unless there are several.
+    """A column: `role` is its sort, `name` its name; `subscription` is empty unless there are several.
 
-    `short`: the name without that of the run before it, which many subscribers share.
+    `short`: the name without its run prefix, which many subscribers share.
     """
 
     role: str
@@ -58,10 +58,10 @@ class DiagramColumn:
 
 
 class Columns:
-    """Which column each session belongs to, and how messages and sessions are called in it. `epochs`: short names, if there are several.
+    """The columns of all sessions, and the names of messages and sessions in them. `epochs`: short names, if there are several.
 
-    At most `subscribers_max` have a column of their own; if there are more, one fewer, and the others share a last one. Those of the
-    events in `marked` come first. `opened` tells of sessions that began before the history.
+    At most `subscribers_max` have a separate column; if there are more, one fewer, and the others share a last column. The columns of the
+    events in `marked` come first. `opened` contains the starts of sessions from before the history.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Columns:
                 self._ids.setdefault(self.message(event), set()).add(event.message_id)
 
     def of(self, subscription: str, session: str) -> int:
-        """The column of a session."""
+        """Return the column of a session."""
         return self._places.get((subscription, self._owner(subscription, session)), len(self.all) - 1)
 
     def session(self, subscription: str, session: str) -> str:
@@ -110,21 +110,21 @@ class Columns:
         return short(session if not rest or rest[0].isalnum() else rest)
 
     def any_of(self, subscription: str) -> int | None:
-        """A column of a subscription, for what should have been sent there and was not; None if there is none."""
+        """Return a column of a subscription, for a missing message; None if it has no session."""
         return next((self.of(*one) for one in self._sessions if one[0] == subscription), None)
 
     def message(self, event: PublishEvent | Delivered) -> str:
-        """The number of a message, with what tells it apart."""
+        """Return the number of a message, with the marks that distinguish it."""
         epoch = f"{self.epochs[event.epoch]}:" if self.epochs else ""
         return f"{epoch}{event.seq}{REPUBLISHED * min(event.generation, REPUBLISHED_MAX)}"
 
     def named(self, message_id: str) -> str:
-        """The message that an id stands for, as a reader knows it; the id itself if that is not known."""
+        """Return the displayed name of the message of an id; the id itself if the message is unknown."""
         numbers = self._numbers.get(message_id, set())
         return min(numbers) if len(numbers) == 1 else short(message_id)
 
     def record(self, message_id: str) -> str:
-        """The id, where a number does not tell the record: of a message with several ids, of an id with several messages. Else ""."""
+        """Return the id of a record if the number is ambiguous: a message with several ids, or an id with several messages. Else ""."""
         numbers = self._numbers.get(message_id, set())
         return short(message_id) if len(numbers) > 1 or any(len(self._ids[number]) > 1 for number in numbers) else ""
 
@@ -146,12 +146,12 @@ def _short_names(epochs: Iterable[str]) -> Mapping[str, str]:
 
 
 def short(name: str) -> str:
-    """A message id or the name of a session that fits a column: its last characters tell real ones apart."""
+    """Shorten a message id or the name of a session to fit a column: the last characters distinguish real ones."""
     return name if len(name) <= NAME_LENGTH_MAX else ".." + name[-8:]
 
 
 class Bar(NamedTuple):
-    """A column holds something from one row to another."""
+    """A column with outstanding messages from one row to another."""
 
     column: int
     first: int
@@ -159,7 +159,7 @@ class Bar(NamedTuple):
 
 
 class LeaseEnd(NamedTuple):
-    """The leases of some messages in a column may end from then on."""
+    """The possible end of the leases of some messages in a column."""
 
     t: float
     column: int
@@ -168,7 +168,7 @@ class LeaseEnd(NamedTuple):
 
 @dataclass(slots=True)
 class _Copy:
-    """A delivered message: its column, its session, where it stands among the first deliveries, and when its lease may end."""
+    """A delivered message: its column, its session, its place among the first deliveries, and the possible end of its lease."""
 
     column: int
     session: str
@@ -179,8 +179,8 @@ class _Copy:
 class Holding:
     """The outstanding messages of each column, from the events of a history.
 
-    It takes each event with the index of the row on which it stands. `ack_deadline_s` None: the history may lack acknowledgements, so the
-    diagram shows no outstanding messages.
+    Callers pass each event with the index of its row. `ack_deadline_s` None: the history may lack acknowledgements, so the diagram shows no
+    outstanding messages.
     """
 
     def __init__(self, columns: Columns, ack_deadline_s: float | None) -> None:
@@ -192,7 +192,7 @@ class Holding:
         self._bars: list[Bar] = []
 
     def until(self, t: float, row: int) -> list[LeaseEnd]:
-        """The leases that may have ended by then, one entry per column, in order; the first will stand on `row`."""
+        """Return the leases that may have ended by `t`, one entry per column, in order; the first entry is drawn on `row`."""
         ended: dict[int, list[tuple[float, str]]] = {}
         for ends_t, column, name in sorted(
             (copy.ends_t, copy.column, name) for name, copy in self._copies.items() if copy.ends_t < t
@@ -204,7 +204,7 @@ class Holding:
         return [LeaseEnd(leases[0][0], column, tuple(named for _, named in leases)) for column, leases in ended.items()]
 
     def take(self, event: Event, row: int) -> None:
-        """An event happens on this row, or is left out after it."""
+        """Process an event that is drawn on this row, or omitted after it."""
         match event:
             case Delivered():
                 self._deliver(event)
@@ -223,12 +223,12 @@ class Holding:
             self._since[column] = max(0, row)
 
     def bars(self, rows: int) -> Iterator[Bar]:
-        """All bars; those that are still open reach to the last row."""
+        """Yield all bars; open ones extend to the last row."""
         yield from self._bars
         yield from (Bar(column, first, rows - 1) for column, first in self._since.items())
 
     def _deliver(self, event: Delivered) -> None:
-        """A redelivery restarts the key: holds of this message and later ones end."""
+        """Add a delivery; a redelivery restarts the key and ends the holds of this message and later ones."""
         name = event.subscription, event.message_id
         order = self._order.setdefault(name, len(self._order))
         self._drop(event.subscription, lambda copy: copy.order >= order)

@@ -34,9 +34,9 @@ class Mark(StrEnum):
     NONE = ""
     WITNESS = "witness"
     SETTLES = "settles"
-    """Only after it was it certain."""
+    """The event that made the finding certain."""
     WRONG = "wrong"
-    """An event that should not have happened, or the end of a wait in which none came."""
+    """An event that should not have happened, or the end of a wait for a missing event."""
 
 
 class Sort(StrEnum):
@@ -60,10 +60,10 @@ class Sign(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """Something sent from one column to another.
+    """A transmission from one column to another.
 
-    message   what it is about. `verb` says what is done to it, if the direction does not.
-    record    its message id, where the number alone does not tell the record.
+    message   its message. `verb` names the action, if the direction does not.
+    record    its message id, if the number alone does not identify the record.
     details   further words, the most important ones first.
     """
 
@@ -78,7 +78,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that happens in one column."""
+    """An event within one column."""
 
     column: int
     sign: Sign
@@ -87,14 +87,14 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Banner:
-    """Something that concerns every column."""
+    """An event that concerns every column."""
 
     words: str
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nothing happens for so long. `in_vain`: up to the deadline by which something should have."""
+    """A period without events. `in_vain`: up to the missed deadline of an expected event."""
 
     seconds: float
     in_vain: bool = False
@@ -112,9 +112,9 @@ Shape: TypeAlias = Arrow | Note | Banner | Pause | Omission
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line. `number` is that of the event, 0 for what is none; `t` is None for what has no time of its own.
+    """One line. `number` is that of the event, 0 for other lines; `t` is None for a line without a time.
 
-    `events`: how many it stands for. Of several alike, `number` and `t` are those of the first.
+    `events`: the number of events that it represents. For several merged events, `number` and `t` are those of the first.
     """
 
     shape: Shape
@@ -125,7 +125,7 @@ class Row:
 
 
 class Absent(NamedTuple):
-    """The first of the messages that should have come and did not, and how many they are."""
+    """The first missing message, and the number of missing messages."""
 
     first: int
     total: int
@@ -133,7 +133,7 @@ class Absent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """A history that shows a finding. `omitted`: how many of its events have no row."""
+    """A history that proves a finding. `omitted`: the number of its events without a row."""
 
     finding: Finding
     columns: Columns
@@ -160,10 +160,11 @@ def diagram_of(
     subscribers_max: int,
     rows_max: int,
 ) -> Diagram:
-    """The diagram of a history: not empty, in order, numbered as the finding's witnesses are.
+    """Return the diagram of a history: not empty, in order, numbered like the finding's witnesses.
 
-    Of its events at most `rows_max` have a row: those next to what matters to the finding, and to both ends. Before each of them there
-    may be rows for omitted events, a pause, what is missing, and in each column one for leases. `opened` are sessions that began before.
+    At most `rows_max` of its events have a row: those next to the marked events, and to both ends. Before each of them there may be rows
+    for
+    omitted events, a pause, a missing message, and in each column one for leases. `opened` are sessions that started before.
     """
     marks = _marks(history, finding)
     columns = Columns(history, opened, rules.mode, subscribers_max, marks)
@@ -215,10 +216,10 @@ _ABSENT: Final[Mapping[Kind, tuple[str, str]]] = {
 
 
 def _marks(history: Sequence[Numbered], finding: Finding) -> Mapping[int, Mark]:
-    """The marks of the witnesses, of the settling event, and of the wrong event.
+    """Return the marks of the witnesses, of the settling event, and of the wrong event.
 
-    The wrong event is the delivery that should not have been; if there is none, the event that settles the finding: its last witness, or
-    the end of the wait for a message that did not come.
+    The wrong event is the delivery that should not have happened. If there is none, it is the event that settles the finding: its last
+    witness, or the end of the wait for a missing message.
     """
     in_vain = KINDS[finding.kind].is_wait
     last = max(finding.witnesses) if finding.witnesses and not in_vain else history[-1][0]
@@ -229,7 +230,7 @@ def _marks(history: Sequence[Numbered], finding: Finding) -> Mapping[int, Mark]:
 
 
 def _shown(count: int, marked: Sequence[int], rows_max: int) -> set[int]:
-    """The indices of the events to show: those next to the marked ones and to both ends."""
+    """Return the indices of the events to show: those next to the marked ones and to both ends."""
     half = rows_max // 3
     anchors = {0, count - 1, *marked[:half], *marked[-half:]} if count > rows_max else {0}
     return set(sorted(range(count), key=lambda index: min(abs(index - anchor) for anchor in anchors))[:rows_max])
@@ -240,9 +241,9 @@ def _omission(count: int) -> list[Row]:
 
 
 def _missing(columns: Columns, finding: Finding, event: Event) -> list[Row]:
-    """The message that should have come instead of an event, or by the end of a wait.
+    """Return the row of the message that was missing before an event, or at the end of a wait.
 
-    Empty if there is no session to which it should have come.
+    Empty if no session could have received it.
     """
     missing, column = absent(finding.kind, finding.facts), columns.any_of(finding.subscription)
     if isinstance(event, events.Delivered):
@@ -254,9 +255,9 @@ def _missing(columns: Columns, finding: Finding, event: Event) -> list[Row]:
 
 
 def _with_pauses(rows: Sequence[Row], bars: Iterable[Bar], *, in_vain: bool) -> tuple[tuple[Row, ...], tuple[Bar, ...]]:
-    """The same with a row wherever nothing happened for much longer than usual, before what is missing there; the bars move along.
+    """Insert a row at each unusually long pause, before the missing message there; bars keep their rows.
 
-    `in_vain`: what is wrong is that time passed, so that has a row however long it was.
+    `in_vain`: the finding is about a wait, so the pause before its end has a row of any length.
     """
     times = [row.t for row in rows if row.t is not None]
     steps = [later - earlier for earlier, later in pairwise(times) if later > earlier]
@@ -287,7 +288,7 @@ def _leases(messages: Sequence[str]) -> str:
 
 
 def _deadline(finding: Finding) -> Shape:
-    """The row at which a wait is over: any event shows it, and is not what the row is about."""
+    """Return the row at the end of a wait, which any event marks, whatever it is about."""
     seconds = finding.facts.get("seconds")
     waited = f", {lasting(seconds)} after the wait began" if isinstance(seconds, float | int) else ""
     return Banner(f"the deadline passed{waited}")

@@ -4,7 +4,7 @@
        5       0.200    |-- publish 3 ----------->|                         |
       10       1.100    |                         |-- 3 ------------------->|   X <-- wrong
 
-Made for short histories (`minimise`), and still readable for a long one: what does not fit is left out in counted lines.
+Made for short histories (`minimise`), and readable for long ones: rows that do not fit are omitted, as counted lines.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def diagram_as_text(
     opened: Iterable[Opened] = (),
     events_max: int = EVENTS_MAX,
 ) -> str:
-    """The diagram of a history in lines of at most `WIDTH` characters, without a line end at the end.
+    """Draw a history as lines of at most `WIDTH` characters, without a line end at the end.
 
-    `history` holds events in order, numbered as the lines of their trace, which the finding's witnesses name. `opened` are further
-    beginnings of sessions: not drawn, they tell whose the sessions are. Beyond `events_max` events the least relevant ones are left out,
-    each run of them as one counted line. An empty history gives an empty text.
+    `history` contains events in order, numbered as the lines of their trace, which the finding's witnesses name. `opened` are further
+    starts of sessions: they are not drawn, but identify the subscribers of the sessions. Beyond `events_max` the least relevant events are
+    omitted, each run of them as one counted line. An empty history gives an empty text.
     """
     if not history:
         return ""
@@ -64,7 +64,7 @@ def diagram_as_text(
 
 
 class _Canvas:
-    """Places rows between the columns."""
+    """The placement of rows between the columns."""
 
     def __init__(self, columns: Columns) -> None:
         self._gap = min(_GAP_MAX, (WIDTH - _GUTTER - _MARGIN) // (len(columns.all) - 1))
@@ -72,7 +72,7 @@ class _Canvas:
         self._names = [_name(column) for column in columns.all]
 
     def title(self) -> str:
-        """The line with the names of the columns, each beginning a little left of its column."""
+        """Return the line with the names of the columns, each starting a little left of its column."""
         title = f"{'line':>8} {'time':>11}  "
         begin, rooms = len(title), [min(self._gap - 1, WIDTH - len(title) - at) for at in self._at]
         for at, room, name in zip(self._at, rooms, self._names, strict=True):
@@ -80,7 +80,7 @@ class _Canvas:
         return title
 
     def line(self, row: Row, mark: str) -> str:
-        """One row."""
+        """Return the line of a row."""
         if isinstance(row.shape, Pause):
             return f"{'...':>8} {'':>11}    ... {lasting(row.shape.seconds)} without it ..."
         if isinstance(row.shape, Omission):
@@ -112,13 +112,13 @@ class _Canvas:
         self._write(cells, right, f" {_cut(label, self._gap - 5)} ", 2 if narrow else 3)
 
     def _write(self, cells: list[str], right: int, text: str, margin: int) -> None:
-        """Into the gap on the left of a column, where a reader looks for what reaches that column."""
+        """Write a text into the gap left of a column, where readers look for transmissions to that column."""
         start = right - self._gap + margin
         cells[start : start + len(text)] = text
 
 
 def _is_reported(row: Row) -> bool:
-    """Whether the text shows a row: not if it is a pause for the eye only."""
+    """Return whether the text shows a row: all except pauses, unless a wait failed."""
     return row.shape.in_vain if isinstance(row.shape, Pause) else True
 
 
@@ -137,7 +137,7 @@ def _words(arrow: Arrow) -> Iterator[str]:
 
 
 def _cut_within(name: str, length: int) -> str:
-    """A name without its middle if it is too long: names of subscribers differ at their ends."""
+    """Shorten a name in its middle if it is too long: names of subscribers differ at their ends."""
     end = (length - 1) // 2
     return name if len(name) <= length else f"{name[: length - 1 - end]}~{name[-end:]}"
 
