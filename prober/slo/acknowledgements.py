@@ -1,9 +1,9 @@
-"""Time to acknowledge an incident: the rule, and its summary. It is about the people on call, so no error budget and no alert follow.
+"""Time to acknowledge an incident: the rule, and its summary. It measures the engineers on call, so it has no error budget and no alert.
 
 The objective: each incident is acknowledged within `WITHIN_S` of being raised. Google's engineers attend to alerts within five minutes
 ("Google Cloud Pub/Sub: A Google-Scale Messaging Service", Monitoring). That text names no share, so each incident counts.
 
-Pure: times are seconds since 1970, and arguments.
+Pure functions: times are arguments, in seconds since 1970.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from prober.slo.objectives import DAY_S, MINUTE_S
 
 WITHIN_S: Final = 5 * MINUTE_S
 PERIOD_S: Final = 30 * DAY_S
-"""Incidents count that were raised so long ago at most."""
+"""The age of the oldest counted incidents, in seconds."""
 RULE: Final = (
     "Each outage and each broken guarantee is to be acknowledged within 5 min of being raised. An incident that ended earlier without an "
     "acknowledgement does not count."
@@ -43,7 +43,7 @@ class Timeliness(StrEnum):
 
 
 class Raised(NamedTuple):
-    """An incident that asks for a person: when it was raised, first acknowledged (None: never), and closed (None: it is open)."""
+    """An incident that needs an engineer: when it was raised, first acknowledged (None: never), and closed (None: it is open)."""
 
     raised_at: float
     acknowledged_at: float | None
@@ -51,14 +51,14 @@ class Raised(NamedTuple):
 
     @property
     def took_s(self) -> float | None:
-        """Time to acknowledge; None: not acknowledged.
+        """Time to acknowledge in seconds; None if it was not acknowledged.
 
-        0 if a person knew before.
+        0 if it was acknowledged before it was raised.
         """
         return None if self.acknowledged_at is None else max(0.0, self.acknowledged_at - self.raised_at)
 
     def timeliness(self, now: float) -> Timeliness:
-        """Whether it was acknowledged in time, as of `now`."""
+        """Return whether it was acknowledged in time, as of `now`."""
         if self.took_s is not None and self.took_s <= WITHIN_S:
             return Timeliness.IN_TIME
         if self.closed_at is not None and self.closed_at - self.raised_at <= WITHIN_S:
@@ -81,7 +81,7 @@ class Acknowledgements:
 
     @classmethod
     def of(cls, incidents: Iterable[Raised], now: float, left_out: int = 0) -> Acknowledgements:
-        """The summary of incidents as of `now`."""
+        """Return the summary of incidents as of `now`."""
         raised = tuple(incidents)
         found = Counter(one.timeliness(now) for one in raised)
         took_s = [one.took_s for one in raised if one.took_s is not None]
@@ -89,15 +89,15 @@ class Acknowledgements:
 
     @property
     def in_time(self) -> int:
-        """Good ones."""
+        """The number of incidents acknowledged in time."""
         return self.counts[Timeliness.IN_TIME]
 
     @property
     def decided(self) -> int:
-        """The good and the bad."""
+        """The number of incidents that are in time or late."""
         return self.in_time + self.counts[Timeliness.LATE]
 
     @property
     def ratio(self) -> float | None:
-        """Good ones among the decided; None: nothing is decided."""
+        """The share in time of the decided incidents; None if none is decided."""
         return self.in_time / self.decided if self.decided else None

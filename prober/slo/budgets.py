@@ -8,16 +8,15 @@ This is the only definition. The recorded rules (`prober.alerting.objectives`), 
     exhausted = remaining x period / burn rate, in seconds of measuring
 
 A budget belongs to a whole period. Time that was not measured spends nothing. The measured share is the share of the period's clock hours
-in which something was decided, at most 1. Two hours count in part: the hour in which counting began, and the current one. An hour is the
-step, since a probe that runs once an hour measures all the time. So the share is too large by less than two hours for each stretch of
-measuring.
+with a decided event, at most 1. Two hours count in part: the hour in which counting started, and the current one. An hour is the step,
+since a probe that runs once an hour measures all the time. So the share is too large by less than two hours for each stretch of measuring.
 
 Example: 99.99 % over 30 days, and 36 of 2,000 messages were bad in the first ten minutes. The burn rate is 0.018 / 0.0001 = 180. The
 measured share is 10 / 43,200 minutes. So 180 x 10 / 43,200 = 4.2 % of the budget is spent, and 95.8 % remains. At that rate the
 budget is exhausted in 0.958 x 30 d / 180 = 3.8 hours.
 
-Prometheus cannot clip an hour. It samples every five minutes (`RULE_SAMPLE_S`) whether something was decided in the hour before. Its
-share differs by at most an hour, and by a sample, for each stretch of measuring.
+Prometheus cannot clip an hour. It samples every five minutes (`RULE_SAMPLE_S`) whether an event was decided in the hour before. Its share
+differs by at most an hour, and by a sample, for each stretch of measuring.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ from prober.slo.objectives import HOUR_S, MINUTE_S, POLICY, AlertState, Objectiv
 STEP_S: Final = HOUR_S
 """The step in which measured time is counted."""
 RULE_SAMPLE_S: Final = 5 * MINUTE_S
-"""How often the recorded rules sample an hour that was recorded."""
+"""The interval at which the recorded rules sample a recorded hour, in seconds."""
 
 
 class MeasuredHours(NamedTuple):
-    """The clock hours in which something was decided: their number, and when the first and the last of them began."""
+    """The clock hours with a decided event: their number, and the start of the first and the last of them."""
 
     number: int = 0
     first: float = 0.0
@@ -47,19 +46,19 @@ class MeasuredHours(NamedTuple):
 
     @classmethod
     def of(cls, hours: Iterable[float]) -> Self:
-        """Those that began at these times, each of which is there once."""
+        """Return the hours that started at these distinct times."""
         begins = sorted(hours)
         return cls(len(begins), begins[0], begins[-1]) if begins else cls()
 
     def including(self, at: float) -> MeasuredHours:
-        """These and the hour of `at`. Hours are added in order."""
+        """Return these hours and the hour of `at`. Hours are added in order."""
         hour = at // STEP_S * STEP_S
         if not self.number:
             return MeasuredHours(1, hour, hour)
         return MeasuredHours(self.number + 1, self.first, hour) if hour > self.last else self
 
     def share(self, period_s: float, since: float, until: float) -> float:
-        """The measured share of a period that ends at `until`; each hour overlaps the time from `since` to `until`. At least a minute."""
+        """Return the measured share of a period that ends at `until`; each hour overlaps `since` to `until`. At least a minute."""
         if not self.number:
             return 0.0
         outside_s = max(0.0, since - self.first) + max(0.0, self.last + STEP_S - until)
@@ -67,7 +66,7 @@ class MeasuredHours(NamedTuple):
 
 
 def budget_left(objective: Objective, period: SliCounts, measured: float) -> float | None:
-    """The share of the period's budget that remains: 1 untouched, 0 spent, below 0 overspent; None: nothing was decided.
+    """Return the remaining share of the period's budget: 1 untouched, 0 spent, below 0 overspent; None if nothing was decided.
 
     measured    the measured share of the period (`MeasuredHours.share`).
     """
@@ -76,7 +75,7 @@ def budget_left(objective: Objective, period: SliCounts, measured: float) -> flo
 
 
 def exhaustion_s(objective: Objective, remaining: float | None, burn_rate: float | None) -> float | None:
-    """Seconds of measuring at this burn rate until the budget is spent: 0 if it is, `inf` at a burn rate of 0, None: unknown."""
+    """Return seconds of measuring at this burn rate until the budget is spent: 0 if it is, `inf` at a burn rate of 0, None: unknown."""
     if remaining is None or burn_rate is None:
         return None
     if remaining <= 0.0:
@@ -86,11 +85,11 @@ def exhaustion_s(objective: Objective, remaining: float | None, burn_rate: float
 
 @dataclass(frozen=True, slots=True)
 class BurnState:
-    """How fast an error budget is being spent, as one alert looks at it.
+    """The burn rate of an error budget in the windows of one alert.
 
     window_s    the alert's long window.
     burn_rate   in that window: 1 spends the budget in exactly its period; None: nothing was decided there.
-    factor      the burn rate above which the alert fires, if its short window is above it too and enough was decided (`state`).
+    factor      the burn rate above which the alert fires, if its short window exceeds it too and contains enough events (`state`).
     """
 
     severity: Urgency
@@ -102,16 +101,16 @@ class BurnState:
 
 @dataclass(frozen=True, slots=True)
 class SloSnapshot:
-    """How an objective stands on one target, by what was counted since `counted_since`.
+    """The state of an objective on one target, by the counts since `counted_since`.
 
-    total         good, bad and undecided things.
-    error_ratio   bad ones among the decided; None: nothing was decided.
-    bounds        between what the true ratio lies with 95 % confidence (Clopper-Pearson), whatever becomes of the undecided.
-    verdict       PASS if the bounds are within the error budget, FAIL if they are beyond it, UNKNOWN if they say neither.
+    total         good, bad and undecided events.
+    error_ratio   the bad share of the decided events; None: nothing was decided.
+    bounds        the bounds of the true ratio with 95 % confidence (Clopper-Pearson), for any outcome of the undecided events.
+    verdict       PASS if the bounds are within the error budget, FAIL if they are beyond it, else UNKNOWN.
     measured      the measured share of the period.
     budget_left   the share of the period's error budget that remains: 1 untouched, below 0 overspent; None: nothing was decided.
-    counted_since the beginning of the objective's period, or when counting began if that is later; to a minute, if probers restarted.
-    burn          per alert of the policy, the quickest first; empty where there is no record by time.
+    counted_since the start of the objective's period, or of counting if that is later; to a minute, if probers restarted.
+    burn          per alert of the policy, the shortest window first; empty without counts by time.
     """
 
     target: str
@@ -134,7 +133,7 @@ def slo_of(
     measured: float,
     burn: tuple[BurnState, ...] = (),
 ) -> SloSnapshot:
-    """How an objective stands on a target. Nothing counted is unknown, and so is what the count does not prove with 95 % confidence."""
+    """Return the state of an objective on a target; UNKNOWN without counts, or if they prove nothing with 95 % confidence."""
     bounds = _bounds(total)
     verdict = Verdict.UNKNOWN
     if bounds.high <= objective.budget:
@@ -146,7 +145,7 @@ def slo_of(
 
 
 def burn_of(objective: Objective, counted: Callable[[float], SliCounts]) -> tuple[BurnState, ...]:
-    """How fast the budget is being spent, as each alert of the policy looks at it; `counted` tells the counts of a window in seconds."""
+    """Return the burn rate of the budget for each alert of the policy; `counted` returns the counts of a window in seconds."""
     burn = []
     for alert in POLICY:
         long = counted(alert.long_s)
@@ -157,9 +156,9 @@ def burn_of(objective: Objective, counted: Callable[[float], SliCounts]) -> tupl
 
 @lru_cache(maxsize=1024)
 def _bounds(total: SliCounts) -> ProportionBounds:
-    """Between what the true error ratio lies, whatever becomes of the undecided.
+    """Return the bounds of the true error ratio, for any outcome of the undecided events.
 
-    Remembered, since the bounds of many bad things take milliseconds, and most totals are asked for again before they change.
+    Cached, since the bounds of many bad events take milliseconds, and most totals are read again before they change.
     """
     best, worst = SliCounts(total.good + total.undecided, total.bad), SliCounts(total.good, total.bad + total.undecided)
     return ProportionBounds(best.error_ratio_confidence().low, worst.error_ratio_confidence().high)

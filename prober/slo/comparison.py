@@ -1,24 +1,24 @@
-"""Comparison of two services: is one no worse than the other? Arithmetic.
+"""Comparison of two services: is the candidate no worse than the baseline? Arithmetic only.
 
-Both are probed side by side, so that what is measured comes in pairs of runs: the same probe, at the same time, on each. Compared is each
-*aspect* of a service: of an indicator that counts things the share that is bad, of one that measures durations the median and the 99th
-percentile of a run. The difference is that of the candidate less that of the baseline; above 0 the candidate is worse.
+Both are probed side by side, so measurements are pairs of runs: the same probe, at the same time, on each. The comparison covers each
+*aspect* of a service: the bad share for an indicator that counts events, the median and the 99th percentile of a run for one that
+measures durations. The difference is the candidate's value less the baseline's; above 0 the candidate is worse.
 
-*Three answers.* No two services are equal, so a *margin* says how much worse still counts as no worse. The candidate is no worse if the
+*Three answers.* No two services are equal, so a *margin* states how much worse still counts as no worse. The candidate is no worse if the
 whole interval of the difference lies at or below the margin, worse if it lies above, and else undecided (yet): this is a test of
 non-inferiority, and of its opposite, with one interval.
 
-*The interval of durations* is Student's t over the pairs. *That of shares* is as wide as two together, since each fails where the other
-does not: Student's t over the pairs knows that bad things come together in one run, and takes a count of 0 for a rate of 0; that of Clopper
-and Pearson, made of one for each service (Bonferroni), knows how little a count proves, and takes all things for independent.
+*The interval of durations* is Student's t over the pairs. *The interval of shares* covers two intervals, since each fails where the other
+does not: Student's t over the pairs allows for bad events that occur together in one run, but takes a count of 0 for a rate of 0; that of
+Clopper and Pearson, made of one for each service (Bonferroni), allows for small counts, but assumes independent events.
 
-*Undecided things* count twice: as if they were not there, and as if they were bad. The interval holds both, so that nothing is concluded
-if more is undecided of the one than of the other. *Few pairs* conclude nothing, nor do pairs in which one of the two often had nothing
+*Undecided events* count twice: as if they were absent, and as if they were bad. The interval covers both, so it concludes nothing if one
+service has more undecided events than the other. *Few pairs* conclude nothing, nor do pairs in which one of the two often had nothing
 to measure.
 
-*Many aspects* are looked at together, of which one may differ at random. So each interval has a confidence at which all of them hold at
-once with `CONFIDENCE` (Bonferroni): 95 % for one aspect, 99.7 % each for seventeen. Services that do not differ are called worse
-in less than one of twenty comparisons, whatever is compared.
+*Many aspects* are compared together, of which one may differ at random. So each interval has a confidence at which all of them hold
+together with `CONFIDENCE` (Bonferroni): 95 % for one aspect, 99.7 % each for seventeen. Equal services are reported as worse in less than
+one of twenty comparisons, for any number of aspects.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from prober.slo.indicators import DURATIONS, MEANINGS, Indicator
 from prober.slo.objectives import SliCounts
 
 PAIRS_MIN: Final = 5
-"""Fewer pairs conclude nothing."""
+"""Smallest number of pairs that conclude anything."""
 ONE_SIDED_MAX: Final = 0.1
-"""If in a larger share of its pairs only one of the two had something to measure, an aspect concludes nothing."""
+"""The share of pairs with a measurement of only one service above which an aspect concludes nothing."""
 _GROWTH: Final = 1.1
 _GROWTHS_MAX: Final = 48
-"""More than 100 times as many pairs are no answer to how many it would take."""
+"""Limit of the forecast of pairs: about 100 times as many."""
 
 
 class Statistic(StrEnum):
@@ -53,14 +53,14 @@ class Statistic(StrEnum):
 
 
 class Aspect(NamedTuple):
-    """In what two services are compared."""
+    """An aspect in which two services are compared."""
 
     indicator: Indicator
     statistic: Statistic
 
     @property
     def name(self) -> str:
-        """`order`, `publish_latency_p99`."""
+        """The name: `order`, `publish_latency_p99`."""
         return str(self.indicator) if self.statistic is Statistic.SHARE else f"{self.indicator}_{self.statistic}"
 
 
@@ -69,11 +69,11 @@ ASPECTS: Final = (
     *(Aspect(one, Statistic.SHARE) for one in MEANINGS if one not in DURATIONS and one not in _COUNTED_APART),
     *(Aspect(one, statistic) for one in DURATIONS for statistic in (Statistic.P50, Statistic.P99)),
 )
-"""Every one there is: the shares first."""
+"""All aspects, the shares first."""
 
 
 class Standing(StrEnum):
-    """How the candidate stands beside the baseline."""
+    """The result of the candidate compared with the baseline."""
 
     NO_WORSE = "no worse"
     WORSE = "worse"
@@ -99,21 +99,22 @@ class Measured:
 
     @property
     def pairs(self) -> int:
-        """In how many pairs both measured it."""
+        """The number of pairs in which both services measured it."""
         return len(self.counts) + len(self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedAspect:
-    """Result of the pairs of an aspect.
+    """The result of the pairs of an aspect.
 
     Shares are between 0 and 1, durations in seconds.
 
     baseline, candidate   the share of all pairs together, or the mean over pairs.
-    difference            that of the candidate less that of the baseline, with its interval; None: too few pairs for any.
-    pairs                 how many there are, and `pairs_needed` how many would probably decide if they go on like this: None if already
-                          decided, not requested, or unknown, infinity if it were more than 100 times as many, or no number would.
-    bad                   bad things of the baseline and of the candidate; 0 of durations.
+    difference            the candidate's value less the baseline's, with its interval; None: too few pairs.
+    pairs                 the number of pairs. `pairs_needed` is a forecast of how many would decide: None if already decided, not
+                          requested,
+                          or unknown; infinity if it were more than 100 times as many, or no number would.
+    bad                   bad events of the baseline and of the candidate; 0 of durations.
     """
 
     aspect: Aspect
@@ -129,9 +130,9 @@ class ComparedAspect:
 
 
 def compare_aspect(measured: Measured, margin: float, confidence: float = CONFIDENCE, *, forecast: bool = True) -> ComparedAspect:
-    """Compares one aspect. `confidence` is that of its interval: `confidence_of_each` if there are several aspects.
+    """Compare one aspect. `confidence` is that of its interval: `confidence_of_each` if there are several aspects.
 
-    `forecast`: whether to say how many pairs would tell, which takes some milliseconds.
+    `forecast`: whether to compute the number of pairs needed, which takes some milliseconds.
     """
     difference = _difference(measured, confidence, 1.0)
     standing = _standing(measured, difference, margin)
@@ -151,14 +152,14 @@ def compare_aspect(measured: Measured, margin: float, confidence: float = CONFID
 
 
 def confidence_of_each(aspects: int) -> float:
-    """With which confidence each of so many intervals holds, at least one, if all together hold with `CONFIDENCE`."""
+    """Return the confidence of each of several intervals (at least one) at which all hold together with `CONFIDENCE`."""
     return 1.0 - (1.0 - CONFIDENCE) / max(1, aspects)
 
 
 def overall(standings: Sequence[Standing], *, complete: bool) -> Standing:
-    """How the candidate stands in all: worse if in anything, and no worse only if in everything.
+    """Return the overall result: worse if any aspect is worse, and no worse only if all are.
 
-    `complete`: whether everything was looked at that was to be.
+    `complete`: whether all requested aspects were compared.
     """
     if Standing.WORSE in standings:
         return Standing.WORSE
@@ -179,7 +180,7 @@ def _standing(measured: Measured, difference: Difference | None, margin: float) 
 
 
 def _pairs_needed(measured: Measured, margin: float, confidence: float) -> float | None:
-    """How many pairs like these would tell; None if these do not say."""
+    """Return the number of pairs that would decide; None if that is unknown."""
     pairs = measured.pairs
     if pairs < 2 or measured.one_sided > ONE_SIDED_MAX * (pairs + measured.one_sided):
         return None if pairs >= PAIRS_MIN else PAIRS_MIN
@@ -202,7 +203,7 @@ def _levels(measured: Measured) -> tuple[float | None, float | None]:
 
 
 def _difference(measured: Measured, confidence: float, factor: float) -> Difference | None:
-    """The difference and its interval, had there been `factor` times as many pairs of the same kind."""
+    """Return the difference and its interval, as if there were `factor` times as many pairs of the same kind."""
     if measured.aspect.statistic is not Statistic.SHARE:
         return mean_difference([other - one for one, other in measured.seconds], confidence, factor)
     if not measured.counts:

@@ -1,29 +1,29 @@
-"""How much counts and pairs prove: exact confidence bounds of a proportion, and intervals of what differs in pairs. Arithmetic.
+"""Confidence of counts and pairs: exact bounds of a proportion, and intervals of differences in pairs. Arithmetic only.
 
-Proportions. Of `count` things `bad` were bad, each independently with the same unknown probability p. The bounds are those of Clopper
-and Pearson (1934): the upper bound is the p at which so few bad ones would still come up with probability alpha = 1 - confidence, the
+Proportions. Of `count` events `bad` were bad, each independently with the same unknown probability p. The bounds are those of Clopper
+and Pearson (1934): the upper bound is the p at which so few bad events would still occur with probability alpha = 1 - confidence, the
 lower bound the p at which so many would. They are exact in that they hold with at least the stated confidence for every p and every
-count; approximations by a normal distribution do not, least of all near 0, where service levels live.
+count; approximations by a normal distribution do not, least of all near 0, where service levels are.
 
-With zero bad ones the upper bound is 1 - alpha ** (1 / count). At 95 % that is just below 3 / count: the "rule of three".
+With zero bad events the upper bound is 1 - alpha ** (1 / count). At 95 % that is just below 3 / count: the "rule of three".
 
 Method. A tail of the binomial distribution is a regularised incomplete beta function, P(X <= k) = I_q(n - k, k + 1). Since its
 arguments are whole numbers it is a finite sum: the probability of k times a series of falling positive terms, in which nothing
-cancels (a continued fraction with q near 1 loses all digits beyond 1e9 things). That probability is taken in Loader's saddle-point
+cancels (a continued fraction with q near 1 loses all digits beyond 1e9 events). That probability has Loader's saddle-point
 form ("Fast and accurate computation of binomial probabilities", 2000) for the same reason. The logarithm of a tail is concave in
-p, so that Newton's method comes to the bound from outside, whatever it starts with.
+p, so Newton's method approaches the bound from outside, from any start.
 
 Accuracy. Relative error below 1e-12 for counts up to 1e12; tests compare with exact fractions and with 60-digit decimals. Time
-grows with the standard deviation of X: microseconds for a handful of bad things, milliseconds for thousands.
+grows with the standard deviation of X: microseconds for a handful of bad events, milliseconds for thousands.
 
-Pairs share what would blur a comparison of two averages, such as a slow minute of both, so what is looked at is the difference within
-each pair.
+Pairs share effects that would blur a comparison of two averages, such as a slow minute of both, so the difference within each pair is
+evaluated.
 
 * *Means* (`mean_difference`): the interval of Student's t for the mean of the differences. Exact if they are normally distributed,
-  and close to it for a few dozen of any kind whose spread is finite; it takes them to be independent of each other.
-* *Shares* (`share_difference`): of pairs of which either may be bad, the share of those of which only the first is, less the share of
-  those of which only the second is. Its interval is made of those of Clopper and Pearson for the two shares, each with half of what the
-  interval may miss (Bonferroni). It never covers less than it says, and is wider than it need be.
+  and close to it for a few dozen of any kind with a finite spread; it assumes independent differences.
+* *Shares* (`share_difference`): of pairs of which either may be bad, the share with only the first bad, less the share with only the
+  second bad. Its interval is made of those of Clopper and Pearson for the two shares, each with half of the allowed error
+  (Bonferroni). It never covers less than stated, and is wider than necessary.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _STIRLING_ERRORS: Final = (
 )
 _HALVINGS: Final = 200
 _FREEDOM_MAX: Final = 1000
-"""With more degrees of freedom Student's t is taken as it is here, which makes an interval wider by less than 0.2 %."""
+"""Largest number of degrees of freedom of Student's t; more would make an interval narrower by less than 0.2 %."""
 
 
 class ProportionBounds(NamedTuple):
@@ -71,7 +71,7 @@ class ProportionBounds(NamedTuple):
 
 
 def upper_bound(bad: int, count: int, confidence: float = CONFIDENCE) -> float:
-    """The proportion that is not exceeded, with this confidence (one-sided). 1 when nothing was counted."""
+    """Return the proportion that is not exceeded, with this confidence (one-sided). 1 if nothing was counted."""
     alpha = _alpha(bad, count, confidence)
     if bad == count:
         return 1.0
@@ -91,7 +91,7 @@ def upper_bound(bad: int, count: int, confidence: float = CONFIDENCE) -> float:
 
 
 def lower_bound(bad: int, count: int, confidence: float = CONFIDENCE) -> float:
-    """The proportion that is at least reached, with this confidence (one-sided). 0 when nothing was counted."""
+    """Return the proportion that is at least reached, with this confidence (one-sided). 0 if nothing was counted."""
     alpha = _alpha(bad, count, confidence)
     if bad == 0:
         return 0.0
@@ -111,7 +111,7 @@ def lower_bound(bad: int, count: int, confidence: float = CONFIDENCE) -> float:
 
 
 def interval(bad: int, count: int, confidence: float = CONFIDENCE) -> ProportionBounds:
-    """The proportions between which the true one lies, with this confidence (two-sided, equal tails).
+    """Return the bounds of the true proportion, with this confidence (two-sided, equal tails).
 
     Raises ValueError unless 0 <= bad <= count and 0 < confidence < 1; so do the one-sided bounds.
     """
@@ -169,7 +169,7 @@ def _stirling_error(n: int) -> float:
 
 
 class Difference(NamedTuple):
-    """A difference, and between what the true one lies."""
+    """A difference, and the bounds of the true one."""
 
     value: float
     low: float
@@ -177,9 +177,9 @@ class Difference(NamedTuple):
 
 
 def mean_difference(differences: Sequence[float], confidence: float = CONFIDENCE, times: float = 1.0) -> Difference | None:
-    """Their mean; None of fewer than two, since one says nothing of how they spread.
+    """Return the mean of differences with its interval; None for fewer than two, which have no spread.
 
-    `times`: as if there were so many times as many, at least 1, that spread alike.
+    `times`: compute as if there were `times` as many (at least 1) with the same spread.
     """
     if len(differences) < 2:
         return None
@@ -189,7 +189,7 @@ def mean_difference(differences: Sequence[float], confidence: float = CONFIDENCE
 
 
 def share_difference(only_first: int, only_second: int, count: int) -> Difference:
-    """Of `count` pairs so many are bad in the first only, and in the second only. Raises ValueError if these are more than all."""
+    """Return the difference of the bad shares of pairs that differ, out of `count`. Raises ValueError if more differ than `count`."""
     each = (1.0 + CONFIDENCE) / 2.0
     first, second = interval(only_first, count, each), interval(only_second, count, each)
     value = (only_first - only_second) / count if count else 0.0
@@ -198,7 +198,7 @@ def share_difference(only_first: int, only_second: int, count: int) -> Differenc
 
 @lru_cache(maxsize=1024)
 def t_quantile(freedom: int, confidence: float) -> float:
-    """Within what distance of 0 Student's t with so many degrees of freedom, at least 1, lies with this probability."""
+    """Return the two-sided quantile of Student's t with `freedom` degrees of freedom (at least 1) for a confidence."""
     low, high = 0.0, 1.0
     while _within(high, freedom) < confidence:
         high *= 2.0

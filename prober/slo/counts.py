@@ -26,10 +26,10 @@ BREACHES: Final[Mapping[Indicator, frozenset[Kind]]] = MappingProxyType(
         for indicator in (Indicator.ORDER, Indicator.REDELIVERY, Indicator.AFFINITY, Indicator.COMPLETENESS)
     }
 )
-"""Which findings make a counted thing bad, by the indicators that runs verifier."""
+"""The findings that make an event bad, by the indicators that runs verify."""
 
 OVERDUE: Final = BREACHES[Indicator.COMPLETENESS]
-"""The findings that say of a key: what is missing there was not delivered by its deadline."""
+"""The findings that prove the missed deadline of the messages missing on a key."""
 
 _SEEN: Final = MappingProxyType(
     {
@@ -55,19 +55,19 @@ _FindingCounts = Mapping[tuple[Kind, Status], int]
 
 
 def is_overdue(finding: Finding) -> bool:
-    """Whether it proves that the missing messages of its key missed their deadline."""
+    """Return whether a finding proves that the missing messages of its key missed their deadline."""
     return finding.kind in OVERDUE and finding.status in FAILING
 
 
 def checks_of(
     counters: Mapping[str, int], findings: _FindingCounts, completeness: SliCounts, *, trusted: bool, proven: bool = True
 ) -> dict[Indicator, SliCounts]:
-    """How the things that one run verified ended, by indicator.
+    """Return the outcomes of the events that one run verified, by indicator.
 
-    counters, findings  what the checker counted, and how many findings it made of each kind and status.
+    counters, findings  the counters of the checker, and the number of its findings of each kind and status.
     completeness        confirmed messages, by whether they were delivered.
-    trusted             False if verification stopped before the end, or after a fault of ours: then nothing that was seen is good.
-    proven              False after a fault of the checker: then what it found is not bad either.
+    trusted             False if verification stopped before the end, or after a fault of the prober: then no observed event is good.
+    proven              False after a fault of the checker: then no observed event is bad either.
     """
     counts = {indicator: _counts_of(indicator, counters, findings) for indicator in _SEEN}
     counts[Indicator.COMPLETENESS] = completeness
@@ -83,9 +83,9 @@ def proven_of(checks: Mapping[Indicator, SliCounts]) -> dict[Indicator, SliCount
 
 
 def completeness_of(confirmed: int, missing: Mapping[Place, int], overdue_keys: AbstractSet[Place]) -> SliCounts:
-    """Confirmed messages of a run: delivered, missing on a key that is overdue, or missing and perhaps still on their way.
+    """Return the confirmed messages of a run: delivered, missing on an overdue key, or missing and perhaps still on their way.
 
-    With several subscriptions a message is pending on each, and a key is one of a subscription.
+    With several subscriptions a message is pending on each, and a key belongs to one subscription.
     """
     bad = sum(count for key, count in missing.items() if key in overdue_keys)
     undecided = sum(missing.values()) - bad
@@ -97,13 +97,13 @@ def unsent_of(wanted: int, attempts: int, *, missed: int = 0, unreachable: bool,
 
     The attempted publishes count by themselves.
 
-    wanted        messages that the run was to publish.
-    attempts      publishes that were tried, which count by themselves; a message that was tried again is one more.
-    missed        messages of those runs that were due while this one waited for an answer and got none: bad, even if in the end the target
-                  answered again.
+    wanted        messages that the run had to publish.
+    attempts      attempted publishes, which count by themselves; a repeated attempt is one more.
+    missed        messages of the runs that were due while this one waited for an answer in vain: bad, even if the target answered again at
+                  the end.
     unreachable   whether the target could not be reached when the run ended. That is bad: a customer could not have published either.
-                  Anything else that kept the run from it may be our doing, and is undecided.
-    trusted       False after a fault of ours: then it may have been that.
+                  Any other cause may be the prober's, and is undecided.
+    trusted       False after a fault of the prober, which may be the cause.
     """
     unsent = max(0, wanted + missed - attempts)
     if not unsent:
@@ -139,9 +139,9 @@ class _Running:
 
 
 class SloCounters:
-    """Counts, for the objectives of one target, what no checker verifies: durations against thresholds, publishes, slices of time.
+    """Counters, for the objectives of one target, of events that no checker verifies: durations, publishes, slices of time.
 
-    From the start of the process on; to be called on one thread.
+    They count from the start of the process; for one thread.
     """
 
     def __init__(self, objectives: Iterable[Objective]) -> None:
@@ -157,9 +157,9 @@ class SloCounters:
             self._by_indicator.setdefault(objective.indicator, []).append(counts)
 
     def took(self, indicator: Indicator, duration_s: float, lagged_s: float = 0.0) -> bool:
-        """Something took so long, or is so old: bad for each objective whose threshold is shorter. Returns whether it is decided.
+        """Count a duration: bad for each objective with a shorter threshold. Return whether it is decided.
 
-        `lagged_s`: for how long of that the event loop lagged. If one objective about the indicator cannot be decided for that, none is.
+        `lagged_s`: how much of it the event loop lagged. If one objective of the indicator cannot be decided for that reason, none is.
         """
         about = self._by_indicator.get(indicator, ())
         if lagged_s > 0.0 and any(counts.objective.is_doubtful(duration_s, lagged_s) for counts in about):
@@ -181,7 +181,7 @@ class SloCounters:
 
     @property
     def totals(self) -> dict[str, SliCounts]:
-        """The counts of every objective of which anything was counted, by its name."""
+        """The counts of every objective with any, by its name."""
         running = (counts for indicator in self._by_indicator.values() for counts in indicator)
         return {
             counts.objective.name: SliCounts(counts.good, counts.bad, counts.undecided)

@@ -15,12 +15,12 @@ from typing import Final, Self
 
 
 class Figure(StrEnum):
-    """The figures: name, and what it says in a sentence (`help`)."""
+    """The figures by name, each with a sentence that describes it (`help`)."""
 
     help: str
 
     def __new__(cls, name: str, sentence: str = "") -> Self:
-        """A member."""
+        """Create a member with its description."""
         member = str.__new__(cls, name)
         member._value_ = name
         member.help = sentence
@@ -221,7 +221,7 @@ class Figure(StrEnum):
 
 
 AT_LEAST_WITHOUT: Final = MappingProxyType({Figure.PUSH_KEPT_UP: Figure.PUSH_FELL_BEHIND})
-"""Figures that are lower bounds in a run that has no figure of the other name."""
+"""Figures that are lower bounds in a run without the other figure."""
 
 SECONDS: Final = "_seconds"
 _UNITS: Final = MappingProxyType(
@@ -241,7 +241,7 @@ def name_of(figure: Figure) -> str:
 
 
 def figures_as_text(figures: Mapping[Figure, float]) -> dict[str, str]:
-    """The figures of a run for people: by name, each with its unit, and `at least` before one that is a lower bound."""
+    """Return the figures of a run as texts: by name, each with its unit, and `at least` before a lower bound."""
     return {name_of(figure): _bound_of(figure, figures) + value_as_text(figure, value) for figure, value in figures.items()}
 
 
@@ -251,7 +251,7 @@ def _bound_of(figure: Figure, figures: Mapping[Figure, float]) -> str:
 
 
 def value_as_text(figure: Figure, value: float) -> str:
-    """A value with its unit, for people."""
+    """Format a value with its unit."""
     if _unit_of(figure) == SECONDS:
         return seconds_as_text(value)
     rounded = f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
@@ -259,7 +259,7 @@ def value_as_text(figure: Figure, value: float) -> str:
 
 
 def seconds_as_text(seconds: float) -> str:
-    """A measured time for people, with three significant digits: `2.36 ms` below a second, else `1.24 s`."""
+    """Format a measured time with three significant digits: `2.36 ms` below a second, else `1.24 s`."""
     return f"{seconds * 1000:.3g} ms" if abs(seconds) < 1.0 else f"{seconds:.3g} s"
 
 

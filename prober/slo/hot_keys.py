@@ -1,4 +1,4 @@
-"""Hot ordering keys: their classes, and the limits that are the same for the nightly job, `observe`, the pages and the alerts."""
+"""Hot ordering keys: their classes, and the limits shared by the nightly job, `observe`, the pages and the alerts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 LIMIT_BYTES_PER_S: Final = 1_000_000.0
 """The publish throughput per ordering key that Pub/Sub documents as its maximum."""
 NEAR_LIMIT: Final = 0.8
-"""From this part of the limit on a key is throughput-bound."""
+"""The part of the limit from which a key is throughput-bound."""
 SHARE_MIN: Final = 0.15
 FAIR_SHARES_MIN: Final = 3.0
 
@@ -23,14 +23,14 @@ class HotKeyClass(StrEnum):
 
 
 def is_large(share: float, keys: int) -> bool:
-    """Whether a key with that part (0 to 1) of all messages carries far more than the others, of so many."""
+    """Return whether a key with this share (0 to 1) of all messages carries far more than the others of `keys`."""
     return share >= SHARE_MIN and share * keys >= FAIR_SHARES_MIN
 
 
 def class_of_load(bytes_per_s: float, share: float, keys: int) -> HotKeyClass | None:
-    """The class that follows from load alone; None: the load does not make the key hot.
+    """Return the class that follows from load alone; None: the load does not make the key hot.
 
-    bytes_per_s  data of the key. share: its part of the messages of a stream that has at least so many `keys`.
+    bytes_per_s  data of the key. share: its part of the messages of a stream that has at least `keys` keys.
     """
     if bytes_per_s >= NEAR_LIMIT * LIMIT_BYTES_PER_S:
         return HotKeyClass.THROUGHPUT_BOUND
@@ -38,5 +38,5 @@ def class_of_load(bytes_per_s: float, share: float, keys: int) -> HotKeyClass | 
 
 
 def score_of_load(bytes_per_s: float, share: float) -> float:
-    """How hot a load is, about 0 to 1: the part of the limit or of the messages, whichever is more."""
+    """Return how hot a load is, about 0 to 1: the share of the limit or of the messages, whichever is more."""
     return max(bytes_per_s / LIMIT_BYTES_PER_S, share)

@@ -122,13 +122,12 @@ MEANINGS: Final = MappingProxyType(
 )
 
 DURATIONS: Final = tuple(indicator for indicator, meaning in MEANINGS.items() if meaning.thresholded)
-"""Those that measure how long something takes, or how old it is."""
+"""Indicators that measure a duration or an age."""
 
 UNRECORDED: Final = frozenset(
     {Indicator.PULL_LATENCY, Indicator.PUSH_LATENCY, Indicator.CREATION_TO_RECEIPT_LATENCY, Indicator.HEAD_OF_LINE_DELAY}
 )
-"""Durations that the history does not have: no event shows them, or not which of the events count. A probe that is for one of them
-measures it."""
+"""Indicators that the history does not contain: no event shows these durations, or which events count. Their probes measure them."""
 
 UNPUBLISHED: Final = (PublishFailed, PublishUnknown)
-"""The events by which a publish ends badly: rejected, or no answer in time."""
+"""The events of a failed publish: rejected, or no answer in time."""

@@ -42,18 +42,18 @@ SHORT_WINDOWS_PER_LONG: Final = 12
 
 
 def exact_fraction(number: float) -> Fraction:
-    """The decimal that a float was written as: 999/1000 for 0.999."""
+    """Return the decimal that a float was written as: 999/1000 for 0.999."""
     return Fraction(repr(float(number)))
 
 
 def whole_micros(seconds: float) -> int:
-    """Whole microseconds, in which everything is measured: what is less is an error of the arithmetic."""
+    """Return whole microseconds, the unit of all measurements: smaller parts are errors of the arithmetic."""
     return round(seconds * MICROS)
 
 
 @dataclass(frozen=True, slots=True)
 class SliCounts:
-    """How many things ended good, bad or undecided. Cumulative counts are subtracted to get those of a window.
+    """Numbers of good, bad and undecided events. Cumulative counts are subtracted to get those of a window.
 
     Raises ValueError for a count below 0.
     """
@@ -74,12 +74,12 @@ class SliCounts:
 
     @property
     def decided(self) -> int:
-        """The good and the bad."""
+        """The number of good and bad events."""
         return self.good + self.bad
 
     @property
     def error_ratio(self) -> float | None:
-        """E: bad ones among the decided, None when nothing is decided."""
+        """E: the bad share of the decided events, None if none is decided."""
         return self.bad / self.decided if self.decided else None
 
     @property
@@ -89,7 +89,7 @@ class SliCounts:
         return ProportionBounds(self.bad / total, (self.bad + self.undecided) / total) if total else ProportionBounds(0.0, 1.0)
 
     def error_ratio_confidence(self, confidence: float = CONFIDENCE) -> ProportionBounds:
-        """Between what the service's true error ratio lies, computed from the decided things (Clopper-Pearson, two-sided)."""
+        """Return the bounds of the service's true error ratio, from the decided events (Clopper-Pearson, two-sided)."""
         return interval(self.bad, self.decided, confidence)
 
 
@@ -108,12 +108,12 @@ class Measure(NamedTuple):
 class Objective:
     """An objective.
 
-    `target` of the indicator's things are good, over any `window_s` seconds (the period).
+    `target` is the good share of the indicator's events, over any `window_s` seconds (the period).
 
-    threshold_s    from when on a duration is bad; only for indicators that need one, and for those always.
-    labels         passed on to whatever reports on the objective.
+    threshold_s    from when on a duration is bad; only for indicators that need a threshold, and for those always.
+    labels         passed on to every report on the objective.
 
-    Raises ValueError for a target, window or threshold that makes no sense, or a threshold that the indicator does not have or lacks.
+    Raises ValueError for an impossible target, window or threshold, or a threshold that the indicator does not have or lacks.
     """
 
     name: str
@@ -144,11 +144,11 @@ class Objective:
         return whole_micros(self.threshold_s or 0.0)
 
     def is_late(self, duration_s: float) -> bool:
-        """Whether something that took so long is bad; of an indicator without a threshold nothing is."""
+        """Return whether a duration is bad; False for an indicator without a threshold."""
         return self.threshold_s is not None and whole_micros(duration_s) > self.threshold_us
 
     def is_doubtful(self, duration_s: float, lagged_s: float) -> bool:
-        """Whether something that took so long is late only if the event loop, which lagged for so much of it, did not make it so."""
+        """Return whether a duration is late only because the event loop lagged for `lagged_s` of it."""
         return self.is_late(duration_s) and whole_micros(duration_s) - whole_micros(lagged_s) <= self.threshold_us
 
     @property
@@ -158,28 +158,28 @@ class Objective:
 
     @property
     def budget(self) -> float:
-        """B: the share of things that may be bad."""
+        """B: the share of events that may be bad."""
         return float(self.budget_exact)
 
     def burn_rate(self, counts: SliCounts) -> float | None:
-        """E / B in the window of the counts, None when nothing is decided there."""
+        """Return E / B in the window of the counts, None if nothing is decided there."""
         return float(Fraction(counts.bad, counts.decided) / self.budget_exact) if counts.decided else None
 
     def burn_rate_confidence(self, counts: SliCounts) -> ProportionBounds:
-        """Between what the true burn rate lies."""
+        """Return the bounds of the true burn rate."""
         low, high = counts.error_ratio_confidence(CONFIDENCE)
         return ProportionBounds(low / self.budget, high / self.budget)
 
 
 class Urgency(StrEnum):
-    """The response that an alert asks for: now, or on a working day."""
+    """The response that an alert demands: now, or on a working day."""
 
     PAGE = "page"
     TICKET = "ticket"
 
 
 class AlertState(StrEnum):
-    """State of a burn-rate alert. UNKNOWN: its windows hold too little to decide."""
+    """State of a burn-rate alert. UNKNOWN: its windows contain too few events to decide."""
 
     FIRING = "firing"
     QUIET = "quiet"
@@ -188,7 +188,7 @@ class AlertState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BurnAlert:
-    """Fires when `budget_part` of a period's budget was spent within `long_s`, and the burning goes on."""
+    """An alert that fires when `budget_part` of a period's budget was spent within `long_s`, and burning continues."""
 
     severity: Urgency
     budget_part: float
@@ -196,25 +196,25 @@ class BurnAlert:
 
     @property
     def short_s(self) -> float:
-        """The window that ends the alert when the trouble is over."""
+        """The short window, which ends the alert after the trouble is over, in seconds."""
         return self.long_s / SHORT_WINDOWS_PER_LONG
 
     def factor(self, objective: Objective) -> float:
-        """The burn rate above which it fires."""
+        """Return the burn rate above which it fires."""
         return float(self._factor(objective))
 
     def threshold(self, objective: Objective) -> float:
-        """The error ratio above which it fires; from 1 on it cannot."""
+        """Return the error ratio above which it fires; from 1 on it cannot."""
         return float(self._threshold(objective))
 
     def can_fire(self, objective: Objective) -> bool:
-        """Whether an outage of everything would be noticed. Not so where the budget is large and the window short."""
+        """Return whether it would notice a total outage. Not so if the budget is large and the window short."""
         return self._threshold(objective) < 1
 
     def state(self, objective: Objective, long: SliCounts, short: SliCounts) -> AlertState:
-        """The state, given both windows. Fires exactly if the alerting rule does.
+        """Return the state, given the counts of both windows. FIRING exactly if the alerting rule fires.
 
-        Above the limit it is UNKNOWN while the long window holds so few things that a single bad one exceeds it.
+        Above the limit it is UNKNOWN while the long window contains so few events that a single bad one exceeds it.
         """
         if not long.decided or not short.decided:
             return AlertState.UNKNOWN
@@ -224,7 +224,7 @@ class BurnAlert:
         return AlertState.FIRING if long.decided >= self.count_min(objective) else AlertState.UNKNOWN
 
     def count_min(self, objective: Objective, bad: int = 1) -> int:
-        """How many things the long window must hold so that `bad` bad ones among them do not make it fire."""
+        """Return the number of events in the long window at which `bad` bad ones do not make it fire."""
         return floor(bad / self._threshold(objective)) + 1
 
     def _factor(self, objective: Objective) -> Fraction:
@@ -244,12 +244,12 @@ POLICY: Final = (
 
 
 def windows_s(objective: Objective) -> tuple[float, ...]:
-    """Every window that the objective's budget and alerts look at, from the shortest (5 minutes) to its period."""
+    """Return every window of the objective's budget and alerts in seconds, from the shortest (5 minutes) to its period."""
     return tuple(sorted({window for alert in POLICY for window in (alert.short_s, alert.long_s)} | {objective.window_s}))
 
 
 def count_to_see_budget(objective: Objective) -> int:
-    """How many things a period must hold so that the budget allows for one bad one. With fewer, a single one overspends it."""
+    """Return the number of events in a period whose budget allows for one bad one. With fewer, a single one overspends it."""
     return ceil(1 / objective.budget_exact)
 
 
@@ -265,9 +265,9 @@ def rate_min_per_s(objective: Objective, policy: Iterable[BurnAlert] = POLICY, b
 
 
 def bucket_bounds(defaults: Iterable[float], thresholds: Iterable[float] = ()) -> Sequence[float]:
-    """Upper bounds of a histogram that has every threshold among them, ascending, without the infinite one.
+    """Return upper bounds of a histogram that include every threshold, ascending, without the infinite one.
 
-    A histogram counts what is at most a bound, so only at a bound does it know how many were good. Raises ValueError without
+    A histogram counts the values up to a bound, so only at a bound does it know how many were good. Raises ValueError without
     any bound, and for one that is not positive and finite.
     """
     bounds = sorted({float(bound) for bound in (*defaults, *thresholds)})
@@ -277,12 +277,12 @@ def bucket_bounds(defaults: Iterable[float], thresholds: Iterable[float] = ()) -
 
 
 def objectives_as_text(objectives: Iterable[Objective]) -> str:
-    """A description in two lines for each: the objective, and when a thing is bad."""
+    """Return a description in two lines for each objective: the objective, and when an event is bad."""
     return "\n".join(f"{one.name}\n    {_sentence(one)}" for one in objectives)
 
 
 def objectives_as_json(objectives: Iterable[Objective]) -> str:
-    """For the nightly jobs, a JSON list of objects: name, indicator, objective, window_s, threshold_s (null without one), labels."""
+    """Return the objectives for the nightly jobs, as a JSON list: name, indicator, objective, window_s, threshold_s (or null), labels."""
     rows = [
         {
             "name": one.name,

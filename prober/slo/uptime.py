@@ -26,11 +26,11 @@ from prober.slo.indicators import Indicator
 from prober.slo.objectives import exact_fraction
 
 COUNTED: Final = Indicator.PUBLISH_AVAILABILITY
-"""The indicator whose counts say which minutes are up."""
+"""The indicator whose counts determine the state of each minute."""
 
 
 class CreditTier(NamedTuple):
-    """Below this uptime Google credits this share of the month's bill."""
+    """An uptime, and the share of the month's bill that Google credits below it."""
 
     uptime: float
     credit: float
@@ -41,13 +41,13 @@ TIERS: Final = (CreditTier(0.95, 0.5), CreditTier(0.99, 0.25), CreditTier(0.9995
 
 
 def credit_for(uptime: Fraction) -> float:
-    """The share of the bill that the agreement credits for an uptime; 0: none."""
+    """Return the share of the bill that the agreement credits for an uptime; 0: none."""
     return next((tier.credit for tier in TIERS if uptime < exact_fraction(tier.uptime)), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class MonthlyUptime:
-    """Uptime of a target in a month: `minutes` of it have passed, of these `up` and `down`; the others are unknown.
+    """Uptime of a target in a month: of its past `minutes`, the number of `up` and `down` ones; the others are unknown.
 
     month        such as `2026-03`, in UTC.
     is_over      whether all of the month has passed.
@@ -62,17 +62,17 @@ class MonthlyUptime:
 
     @property
     def unknown(self) -> int:
-        """Minutes of which neither is known."""
+        """The number of minutes with unknown state."""
         return self.minutes - self.up - self.down
 
     @property
     def uptime(self) -> ProportionBounds:
-        """Uptime at least and at most, whatever the unknown minutes were."""
+        """The least and greatest possible uptime, for any state of the unknown minutes."""
         return ProportionBounds(float(self._least), float(self._most))
 
     @property
     def credit(self) -> ProportionBounds:
-        """Credit at least and at most; the tier is known where both are the same."""
+        """The least and greatest possible credit; the tier is known if both are equal."""
         return ProportionBounds(credit_for(self._most), credit_for(self._least))
 
     @property
@@ -85,6 +85,6 @@ class MonthlyUptime:
 
 
 def minutes_down(failed: Collection[int]) -> frozenset[int]:
-    """The minutes that were down, given those in which publishes failed and none was confirmed."""
+    """Return the minutes that were down, given those in which publishes failed and none was confirmed."""
     known = frozenset(failed)
     return frozenset(minute for minute in known if minute - 1 in known and minute + 1 in known)
