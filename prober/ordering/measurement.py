@@ -54,23 +54,23 @@ class StreamName(NamedTuple):
 
 @dataclass(slots=True)
 class Arrivals:
-    """Deliveries by outcome, as a resequencer with timeouts sees them.
+    """Deliveries by outcome, as a resequencer with timeouts classifies them.
 
     Each field counts deliveries unless its row names something else.
 
     deliveries         all that were measured: the sum of in_order, early, late, duplicates, late_or_duplicate and before_start.
-    in_order           it was the next one.
-    early              something before it was missing, so it had to wait.
-    overtook           of the early ones: its wait ended by timeout, and it went on before what was missing.
+    in_order           the next expected message.
+    early              an earlier message was missing, so it had to wait.
+    overtook           of the early ones: its wait ended by timeout, and it was released before the missing ones.
     waiting            of the early ones: its wait had not ended when the history did.
-    late               it came after it had been given up.
-    duplicates         its number had come before.
-    late_or_duplicate  one of the two; too much was given up to remember which.
+    late               received after it had been given up.
+    duplicates         its number had been received before.
+    late_or_duplicate  either of the two; too many numbers were given up to remember which.
     before_start       its number is below the first of its stream.
     gave_up            missing numbers that were given up because a wait timed out.
     gave_up_early      missing numbers that were given up because too many messages waited at once.
-    forgotten          how often the stream was idle for so long that it began again from its first number.
-    released           what went on, in the end in the order of the numbers.
+    forgotten          how often the stream was idle for so long that it restarted from its first number.
+    released           released messages.
     """
 
     deliveries: int = 0
@@ -92,7 +92,7 @@ class Arrivals:
 
     @property
     def waiting(self) -> int:
-        """The early ones that were not released; every in-order one was, at once."""
+        """The number of early messages that were not released; every in-order message was released at once."""
         return self.in_order + self.early - self.released
 
     def take(self, output: Output[None]) -> None:
@@ -122,7 +122,7 @@ class Arrivals:
 
 
 class MeasuredStream(NamedTuple):
-    """One stream as it was at the end of the history."""
+    """A stream at the end of the history."""
 
     name: StreamName
     arrivals: Arrivals
@@ -137,7 +137,7 @@ class MeasuredStream(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OrderReport:
-    """All streams, the worst first, and how many deliveries were not measured, by reason.
+    """All streams, the worst first, and the number of unmeasured deliveries, by reason.
 
     without_key     no ordering key, so their order is not guaranteed.
     without_number  no sequence number.
@@ -153,12 +153,12 @@ class OrderReport:
 
     @property
     def received(self) -> int:
-        """Arrivals of all streams that were in order or reordered."""
+        """The arrivals of all streams that were in order or reordered."""
         return sum(each.reordering.received for each in self.streams)
 
     @property
     def reordered_ratio(self) -> float:
-        """The reordered share (RFC 4737) of these. ZeroDivisionError without any."""
+        """The reordered share (RFC 4737) of the received messages. Raises ZeroDivisionError without any."""
         return sum(each.reordering.reordered for each in self.streams) / self.received
 
     @property
@@ -176,12 +176,12 @@ class _Stream:
 
 
 class OrderMeasurement:
-    """Measures one history as its events pass by, in recorder order.
+    """The measurement of one history from its events, in recorder order.
 
     wait_timeout_s      how long a resequencer waits for a missing message, from the arrival of the one that has to wait.
-    idle_timeout_s      after how long without activity it forgets a stream; the next message begins it again.
+    idle_timeout_s      after how long without activity it forgets a stream; the next message restarts it.
     start_known         False: the subscription may have been made after the first publish of an epoch.
-    bounds              the first and the last number of every stream, where these are agreed; then numbers may begin below 1.
+    bounds              the first and the last number of every stream, if these are agreed; then numbers may start below 1.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class OrderMeasurement:
         streams_max: int = STREAMS_MAX,
         bounds: OrderRange | None = None,
     ) -> None:
-        """Raises ValueError for a timeout that is not positive."""
+        """Create a measurement. Raises ValueError for a timeout that is not positive."""
         limits = ResequencerLimits(wait_timeout_s, idle_timeout_s, groups=streams_max, gaps_per_group=GAPS_MAX)
         self._resequencer: Resequencer[None] = Resequencer(limits)
         self._start_known = start_known
@@ -205,7 +205,7 @@ class OrderMeasurement:
         self._latest_t = -inf
 
     def observe(self, event: Event) -> None:
-        """Take in the next event."""
+        """Measure the next event."""
         self._latest_t = event.t
         if isinstance(event, Delivered):
             self._deliver(event)
@@ -213,7 +213,7 @@ class OrderMeasurement:
             self._publish(event)
 
     def report(self) -> OrderReport:
-        """How everything stands at the time of the latest event; waits that end later have not ended."""
+        """Return the measurements at the time of the latest event; waits that end later have not ended."""
         self._count(self._resequencer.advance(self._latest_t))
         measured = [MeasuredStream(each.name, each.arrivals, each.meter.summary()) for each in self._streams.values()]
         measured.sort(key=lambda each: each.name)
@@ -242,7 +242,7 @@ class OrderMeasurement:
             self._count(self._resequencer.arrive(event.t, stream.name, event.seq, None, stream.bounds))
 
     def _stream(self, event: Delivered) -> _Stream | None:
-        """The stream of a delivery; None if so many are followed that it is not."""
+        """Return the stream of a delivery; None if the maximum of streams is followed already."""
         name = StreamName(event.subscription, event.key, event.epoch)
         if name not in self._streams and len(self._streams) < self._streams_max:
             first = self._first_number(event)

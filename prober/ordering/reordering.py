@@ -62,7 +62,7 @@ class ArrivalKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredArrival:
-    """One arrival, measured.
+    """One measured arrival.
 
     i       arrival position from 1; None if it takes no part.
     extent  reordering extent in messages; None unless reordered.
@@ -132,7 +132,7 @@ class Summary:
 
     @property
     def ratio(self) -> float:
-        """The reordered ratio R, 0 without arrivals. A lower bound while `undecided` is not 0."""
+        """The reordered ratio R, 0 without arrivals. A lower bound if `undecided` is not 0."""
         return self.reordered / self.received if self.received else 0.0
 
     @property
@@ -142,7 +142,7 @@ class Summary:
         return (self.reordered + self.undecided) / received if received else 0.0
 
     def degree(self, n: int) -> float:
-        """The degree of n-reordering, exact for 1 <= n <= n_max; for n = 1 that of monotonic reordering."""
+        """Return the degree of n-reordering, exact for 1 <= n <= n_max; for n = 1 that of monotonic reordering."""
         return self.n_reordered.get(n, 0) / self.received if self.received else 0.0
 
 
@@ -155,7 +155,7 @@ class _Jump:
 
 
 class _Histogram:
-    """Counts per value up to `bins`, and how many lay beyond."""
+    """Counts per value up to `bins`, and the number of larger values."""
 
     def __init__(self, bins: int) -> None:
         self.counts: Counter[int] = Counter()
@@ -170,14 +170,14 @@ class _Histogram:
 
 
 class _LookBack:
-    """How many arrivals just before this one all have larger numbers, looking back at no more than `n_max`."""
+    """The number of arrivals just before each one that all have larger numbers, looking back at no more than `n_max`."""
 
     def __init__(self, n_max: int) -> None:
         self._n_max = n_max
         self._rising: deque[tuple[int, int]] = deque()  # (position, number) of arrivals that no later one undercut
 
     def larger_before(self, i: int, seq: int) -> int:
-        """The answer for the arrival at position i; call once for each position, in order."""
+        """Return the number for the arrival at position i; call once for each position, in order."""
         rising = self._rising
         while rising and rising[-1][1] > seq:
             rising.pop()
@@ -197,7 +197,7 @@ class _Discontinuities:
         self._forgotten_to = 0
 
     def gap(self, j: int) -> int | None:
-        """The reordering gap of j if j is new, else None."""
+        """Return the reordering gap of j if j is new, else None."""
         at = bisect_left(self._found, j)
         if j <= self._forgotten_to or self._found[at : at + 1] == [j]:
             return None
@@ -209,12 +209,12 @@ class _Discontinuities:
 
 
 class ReorderMeter:
-    """Measures one stream: one source of ascending sequence numbers >= 0, such as one epoch of one key on one subscription.
+    """A meter of one stream: one source of ascending sequence numbers >= 0, such as one epoch of one key on one subscription.
 
-    first        the first number of the stream: where NextExp starts. None if unknown: the first arrival sets NextExp.
+    first        the first number of the stream: the start of NextExp. None if unknown: the first arrival sets NextExp.
     n_max        the largest n for n-reordering.
-    gaps         how many gaps in the numbers are remembered.
-    extent_bins  the largest extent, and reordering gap, with a count of its own.
+    gaps         the number of remembered gaps in the numbers.
+    extent_bins  the largest extent, and reordering gap, with a separate count.
 
     Raises ValueError for a bound below 1.
     """
@@ -245,7 +245,7 @@ class ReorderMeter:
         return arrival
 
     def summary(self) -> Summary:
-        """The metrics of all arrivals so far."""
+        """Return the metrics of all arrivals so far."""
         kinds, in_order, reordered = self._kinds, self._kinds[ArrivalKind.IN_ORDER], self._kinds[ArrivalKind.REORDERED]
         return Summary(
             received=in_order + reordered,
@@ -313,7 +313,7 @@ class ReorderMeter:
         return MeasuredArrival(seq, ArrivalKind.REORDERED, i, extent, n, reordering_gap)
 
     def _n_reordered(self) -> dict[int, int]:
-        """Messages whose largest n is 5 are n-reordered for n = 1 ... 5."""
+        """Return the n-reordered messages by n: those whose largest n is 5 are n-reordered for n = 1 ... 5."""
         counts: dict[int, int] = {}
         above = 0
         for n in range(max(self._n, default=0), 0, -1):

@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class ArrivalOutcome(StrEnum):
-    """How a message came. All are final."""
+    """The outcome of an arrival. All are final."""
 
     IN_ORDER = "in_order"
     OVERTOOK = "overtook"
@@ -62,7 +62,7 @@ class ArrivalOutcome(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a wait or an epoch ended."""
+    """The cause of the end of a wait or an epoch."""
 
     TIMEOUT = "timeout"
     CAPACITY = "capacity"
@@ -114,7 +114,7 @@ class _Fact:
 
 @dataclass(frozen=True, slots=True)
 class EpochBegan(_Fact):
-    """The group was not known, or no longer: an epoch of it begins."""
+    """An epoch of an unknown or forgotten group started."""
 
     bounds: OrderRange
 
@@ -131,7 +131,7 @@ class Waiting(_Fact, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Released(_Fact, Generic[T]):
-    """The message goes on, `waited_s` seconds after it arrived. `outcome` is IN_ORDER or OVERTOOK."""
+    """The message was released, `waited_s` seconds after its arrival. `outcome` is IN_ORDER or OVERTOOK."""
 
     order: int
     outcome: ArrivalOutcome
@@ -141,7 +141,7 @@ class Released(_Fact, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Refused(_Fact, Generic[T]):
-    """The message does not go on. `outcome` is any but IN_ORDER and OVERTOOK."""
+    """The message was not released. `outcome` is any but IN_ORDER and OVERTOOK."""
 
     order: int
     outcome: ArrivalOutcome
@@ -150,7 +150,7 @@ class Refused(_Fact, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class GaveUp(_Fact):
-    """The orders `first` to `last`, both included, are not waited for any more."""
+    """The orders `first` to `last`, both included, were given up."""
 
     first: int
     last: int
@@ -164,7 +164,7 @@ class Completed(_Fact):
 
 @dataclass(frozen=True, slots=True)
 class EpochEnded(_Fact):
-    """The group is forgotten. `expected` was its next order; `missing` orders were given up and not seen to come late."""
+    """The group was forgotten. `expected` was its next order; `missing` orders were given up and not received late."""
 
     reason: Reason
     expected: int
@@ -196,7 +196,7 @@ class _Group(Generic[T]):
     waiting: dict[int, _Held[T]] = field(default_factory=dict)
 
     def refusal(self, order: int) -> ArrivalOutcome | None:
-        """Why a message with this order cannot be released, now or later; None if it can."""
+        """Return why a message with this order cannot be released, now or later; None if it can."""
         if order < self.bounds.initial:
             return ArrivalOutcome.BEFORE_START
         if self.bounds.maximum is not None and order > self.bounds.maximum:
@@ -209,7 +209,7 @@ class _Group(Generic[T]):
 
 
 class Resequencer(Generic[T]):
-    """The resequencer for all groups. Time (seconds, any origin) comes in with each call; no call raises, none blocks.
+    """The resequencer for all groups. Each call passes the time (seconds, any origin); no call raises, none blocks.
 
     A time before the latest one, or one that is not a number, counts as the latest.
     """
@@ -226,16 +226,16 @@ class Resequencer(Generic[T]):
 
     @property
     def waiting(self) -> int:
-        """How many messages wait now, in all groups."""
+        """The number of messages that wait now, in all groups."""
         return len(self._waits)
 
     @property
     def groups(self) -> int:
-        """How many groups are known now."""
+        """The number of known groups."""
         return len(self._groups)
 
     def expected(self, group: Hashable) -> int | None:
-        """The order that the group expects next; None if the group is not known."""
+        """Return the order that the group expects next; None if the group is not known."""
         state = self._groups.get(group)
         return None if state is None else state.expected
 
@@ -245,7 +245,7 @@ class Resequencer(Generic[T]):
         return self._take_out()
 
     def arrive(self, now: float, group: Hashable, order: int, item: T, bounds: OrderRange | None = None) -> list[Output[T]]:
-        """A message arrives. Timers due by `now` fire first. `bounds` count if this message begins an epoch of its group, else not."""
+        """Process an arrival, after the timers due by `now`. `bounds` count only if this message starts an epoch of its group."""
         self._pass_time(now)
         state = self._groups.get(group) or self._begin(group, bounds or self._limits.bounds)
         self._place(state, order, item)
@@ -253,7 +253,7 @@ class Resequencer(Generic[T]):
         return self._take_out()
 
     def finish(self, now: float) -> list[Output[T]]:
-        """The input ends: fire what is due, then give up all other waits and end all epochs, oldest activity first."""
+        """End the input: fire due timers, then give up all other waits and end all epochs, oldest activity first."""
         self._pass_time(now)
         for state in sorted(self._groups.values(), key=lambda each: each.active_at):
             self._end(state, self._now, Reason.FINISHED)
@@ -315,7 +315,7 @@ class Resequencer(Generic[T]):
             self._cut_longest_wait(self._now, Reason.CAPACITY)
 
     def _cut_longest_wait(self, t: float, reason: Reason) -> None:
-        """End the wait of the message that waits longest; lower orders of its group go before it, or they would become late."""
+        """End the wait of the longest waiting message; lower orders of its group are released before it, or they would become late."""
         group, order = next(iter(self._waits))
         state = self._groups[group]
         while order in state.waiting:
@@ -323,7 +323,7 @@ class Resequencer(Generic[T]):
         self._touch(state, t)
 
     def _overtake(self, state: _Group[T], t: float, reason: Reason) -> None:
-        """Give up what is missing before the lowest waiting message, and release it and its successors."""
+        """Give up the orders missing before the lowest waiting message, and release it and its successors."""
         order = state.order_heap[0]
         first, last = state.expected, order - 1
         self._out.append(GaveUp(t, state.name, state.epoch, first, last, reason))

@@ -46,7 +46,7 @@ QUIET_DEFAULTS: Mapping[str, object] = {
 }
 
 LineReader: TypeAlias = Callable[[bytes], Event]
-"""Makes an event of a line."""
+"""A function that parses a line to an event."""
 
 _INT64_MAX: Final = 2**63 - 1
 
@@ -57,11 +57,11 @@ WORDS: Mapping[type, str] = {str: "a string", int: "a whole number", float: "a n
 
 
 class BadEvent(ValueError):
-    """One JSON object is not an event of this format; the text says what is wrong with it and what to do."""
+    """A JSON object is not an event of this format; the text states the problem and the remedy."""
 
 
 def json_excerpt(value: object) -> str:
-    """A JSON value as it would stand in the file, cut to 40 characters."""
+    """Return a JSON value as it is written in the file, cut to 40 characters."""
     text = orjson.dumps(value).decode()
     return text if len(text) <= 40 else text[:37] + "..."
 
@@ -73,14 +73,14 @@ def words_for(accepted: tuple[type, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FieldForm:
-    """One field on disk: the exact JSON types it takes and the least value that makes sense (None: any)."""
+    """One field on disk: its accepted JSON types, exactly, and its least valid value (None: any)."""
 
     name: str
     accepted: tuple[type, ...]
     least: int | None
 
     def settled(self, value: Any, event: str) -> object:
-        """The value as the event keeps it: whole numbers become floats where a number is meant. Raises `BadEvent`."""
+        """Return the value in the event's type: whole numbers become floats for a field of floats. Raises `BadEvent`."""
         if type(value) is int and int not in self.accepted and float in self.accepted:
             value = float(value)
         if type(value) not in self.accepted:
@@ -91,13 +91,13 @@ class FieldForm:
 
 
 class EventForm:
-    """How one kind of event stands on disk.
+    """The form of one kind of event on disk.
 
-    name        what it is called there.
-    make        makes it, of the values of its fields.
+    name        its name on disk.
+    make        creates it, from the values of its fields.
     fields      these fields, in that order.
-    defaults    what stands for a field that may be left out.
-    takes       what msgspec takes for each field, in the same order.
+    defaults    the values of fields that may be omitted.
+    takes       the types that msgspec accepts for each field, in the same order.
     """
 
     __slots__ = ("defaults", "fields", "make", "name", "takes")
@@ -114,7 +114,7 @@ class EventForm:
         self.takes = {form.name: _taken(form.accepted, form.least) for form in self.fields}
 
     def event(self, row: Mapping[str, object]) -> Event:
-        """The event that a row describes. Raises `BadEvent` if a field is missing, or has a value that it does not take."""
+        """Return the event of a row. Raises `BadEvent` if a field is missing, or has an invalid value."""
         missing = [form.name for form in self.fields if form.name not in row]
         if missing:
             raise BadEvent(f'"{self.name}" needs the field "{missing[0]}"')
@@ -122,7 +122,7 @@ class EventForm:
 
 
 def _taken(accepted: Iterable[type], least: int | None) -> Any:
-    """One of the JSON types `accepted`, numbers from `least` on, whole numbers of 64 bits."""
+    """Return the msgspec type of the JSON types `accepted`: numbers from `least` on, whole numbers of 64 bits."""
     return reduce(or_, [_bounded(kind, least) for kind in accepted])
 
 
@@ -177,7 +177,7 @@ def _struct(form: EventForm, defaults: Mapping[str, object]) -> type[msgspec.Str
 
 
 def plain_event(row: object, defaults: Mapping[str, dict[str, object]]) -> Event:
-    """The event that a JSON value describes; `defaults` stand for missing fields, by event. Raises `BadEvent`."""
+    """Return the event of a JSON value; `defaults` are the values of missing fields, by event. Raises `BadEvent`."""
     if not isinstance(row, dict):
         raise BadEvent(f"every line is one JSON object, not {json_excerpt(row)}")
     name = row.get("event")
@@ -189,9 +189,9 @@ def plain_event(row: object, defaults: Mapping[str, dict[str, object]]) -> Event
 
 
 def encode_event(event: Event, subscription: str, key: str) -> bytes:
-    """One line without its line end. Subscription and key are left out when they are those given (the header's).
+    """Encode an event as a line without its line end. The given subscription and key (the header's) are omitted.
 
-    Raises ValueError for numbers that JSON cannot hold (NaN, infinity).
+    Raises ValueError for numbers that JSON cannot represent (NaN, infinity).
     """
     form = FORM_OF[type(event)]
     row: dict[str, object] = {"t": event.t, "event": form.name}

@@ -1,4 +1,4 @@
-"""The first line of a trace file: what the events are about, and under which rules they are to be verified."""
+"""The first line of a trace file: the subject of the events, and the rules of their verification."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ VERSION: Final = 1
 
 
 class BadHeader(ValueError):
-    """The first line is not a header of this format; the text says what is wrong with it and what to do."""
+    """The first line is not a header of this format; the text states the problem and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A finding that a test trace must give: a kind and a status, in the words of `prober.core.findings`."""
+    """A finding that a test trace must produce: a kind and a status, in the words of `prober.core.findings`."""
 
     kind: str
     status: str
@@ -49,7 +49,7 @@ class TraceHeader:
 
     @property
     def mode(self) -> Mode:
-        """How the subscription is consumed: the same as `rules.mode`."""
+        """The consumption mode of the subscription: the same as `rules.mode`."""
         return self.rules.mode
 
 
@@ -130,7 +130,7 @@ def _mode(row: Mapping[str, object]) -> Mode:
 
 
 def rules_from_json(row: object, mode: Mode) -> Rules:
-    """Rules from their JSON object: what is left out keeps its default, null is "no bound". Raises `BadHeader`."""
+    """Return rules from their JSON object: an omitted rule keeps its default, null is "no bound". Raises `BadHeader`."""
     if not isinstance(row, dict):
         raise BadHeader('the header needs an object in "rules" ({} for the defaults)')
     given: dict[str, Any] = {}
@@ -168,7 +168,7 @@ def _check_format(row: Mapping[str, object]) -> None:
 
 
 def decode_header(line: bytes) -> TraceHeader:
-    """The header of a trace file from its first line. Raises `BadHeader`, or orjson's JSONDecodeError (both are ValueErrors)."""
+    """Return the header of a trace file from its first line. Raises `BadHeader`, or orjson's JSONDecodeError (both are ValueErrors)."""
     row = orjson.loads(line)
     if not isinstance(row, dict):
         raise BadHeader(f'not a trace file: line 1 must be a header with "format": "{FORMAT}"')
@@ -186,13 +186,13 @@ def decode_header(line: bytes) -> TraceHeader:
 
 
 def rules_as_json(rules: Rules) -> dict[str, object]:
-    """All rules but the mode, as JSON values: no bound is null."""
+    """Return all rules but the mode, as JSON values: no bound is null."""
     given = {name: getattr(rules, name) for name in RULE_READERS}
     return {name: None if isinstance(value, float) and isinf(value) else value for name, value in given.items()}
 
 
 def encode_header(header: TraceHeader) -> bytes:
-    """The first line of a trace file without its line end."""
+    """Return the first line of a trace file without its line end."""
     row: dict[str, object] = {
         "format": FORMAT,
         "version": VERSION,

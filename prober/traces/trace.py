@@ -1,7 +1,7 @@
 """Trace files: recorded histories as JSON Lines, a header and then one event per line in recorder order.
 
-The format is described in docs/trace-files.md. Reading streams: memory does not grow with the file. Reading is strict: a file that
-says something the format does not know how to verify is refused at that line, never guessed at.
+The format is described in docs/trace-files.md. Reading streams: memory does not grow with the file. Reading is strict: a file with contents
+that the format does not define is refused at that line, never guessed at.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ BLOCK_BYTES: Final = 1 << 16  # read at once: lines are split faster by the hund
 
 
 class TraceError(Exception):
-    """A file is not a readable trace. The text is one line: `FILE:LINE: what is wrong and what to do`.
+    """A file is not a readable trace. The text is one line: `FILE:LINE: problem and remedy`.
 
-    `line` counts from 1, the header's; it is 0 when the file could not be opened, and is then left out of the text.
+    `line` counts from 1, the header's; it is 0 if the file could not be opened, and is then omitted from the text.
     """
 
     def __init__(self, path: str, line: int, message: str) -> None:
@@ -45,8 +45,7 @@ class TraceError(Exception):
 class TraceReader:
     """An opened trace: its header, already read and checked, and its events, read once and in order.
 
-    Iterating raises `TraceError` at the first bad line; the events before it have been given out by then. As a context manager it
-    closes the file.
+    Iterating raises `TraceError` at the first bad line, after the events before it. As a context manager it closes the file.
     """
 
     def __init__(self, stream: BinaryIO, path: str) -> None:
@@ -88,7 +87,7 @@ class TraceReader:
                 yield event
 
     def readable(self, unread: Callable[[], None]) -> Iterator[Event]:
-        """The events of those lines that are events, in the order of the file.
+        """Yield the events of the valid lines, in the order of the file.
 
         `unread` is called for each other line. For a file that is still written, or whose writer was killed. Raises `TraceError` only if
         the file cannot be read.
@@ -105,7 +104,7 @@ class TraceReader:
                     yield event
 
     def _read_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Lines without their line ends, as many as come at once, with the number of the first of them."""
+        """Yield lines without their line ends, as many as one read returns, with the number of the first of them."""
         # A whole read would wait for a slow pipe, and lose what stands before the place where a compressed file is broken.
         read: Callable[[int], bytes] = getattr(self._stream, "read1", self._stream.read)
         number, rest = 1, b""
@@ -143,7 +142,7 @@ def _why_not_json(wrong: orjson.JSONDecodeError, line: bytes, *, whole: bool) ->
 def open_trace(path: str) -> BinaryIO:
     """Open a trace file for reading. Raises `TraceError` if that is impossible.
 
-    If its name ends in .gz it is decompressed; if in .zip it is a support bundle, of which the trace is read.
+    A name that ends in .gz is decompressed; one in .zip is a support bundle, whose trace is opened.
     """
     try:
         if path.endswith(".zip"):
@@ -168,9 +167,9 @@ def _open_bundle(path: str) -> BinaryIO:
 
 
 def read_trace(source: str | os.PathLike[str] | BinaryIO, path: str | None = None) -> TraceReader:
-    """The header and the events of a trace file, or of an open binary stream (`path` is then its name in error messages).
+    """Return the header and the events of a trace file, or of an open binary stream (`path` is then its name in error messages).
 
-    Raises `TraceError` if it cannot be opened or its header is bad. Memory is bounded by one line, or by as many as are read at once.
+    Raises `TraceError` if it cannot be opened or its header is bad. Memory is bounded by one line, or by the lines of one read.
     """
     if not isinstance(source, (str, os.PathLike)):
         return TraceReader(source, path or str(getattr(source, "name", "<stream>")))
@@ -183,9 +182,9 @@ def read_trace(source: str | os.PathLike[str] | BinaryIO, path: str | None = Non
 
 
 def write_lines(stream: BinaryIO, header: TraceHeader, events: Iterable[Event]) -> int:
-    """Write a trace to an open binary stream; returns the number of events. Reading it gives the same header and events.
+    """Write a trace to an open binary stream; return the number of events. Reading it returns the same header and events.
 
-    Raises ValueError for what could not be read again: time running backwards, NaN, infinity.
+    Raises ValueError for events that could not be read again: time running backwards, NaN, infinity.
     """
     stream.write(encode_header(header) + b"\n")
     latest = -inf
@@ -199,7 +198,7 @@ def write_lines(stream: BinaryIO, header: TraceHeader, events: Iterable[Event]) 
 
 
 def write_trace(target: str | os.PathLike[str] | BinaryIO, header: TraceHeader, events: Iterable[Event]) -> int:
-    """`write_lines` to a file of that name or to an open binary stream. Raises what it does, and OSError."""
+    """Write a trace to a file of that name or to an open binary stream. Raises the errors of `write_lines`, and OSError."""
     if not isinstance(target, (str, os.PathLike)):
         return write_lines(target, header, events)
     with open(target, "wb") as stream:

@@ -44,7 +44,7 @@ from prober.traces.header import TraceHeader
 from prober.traces.trace import TraceError, read_trace
 
 EVENTS_MAX: Final = 2_000_000
-"""Events of records that are joined; what is beyond is as if it had not been recorded."""
+"""Limit of joined events of records; events beyond it count as not recorded."""
 VERIFIED: Final = frozenset({Kind.ORDER_GAP, Kind.ORDER_INVERSION, Kind.REALTIME_INVERSION, Kind.LOST_OVERTAKEN, Kind.STUCK})
 """What only a publisher's record shows."""
 
@@ -62,10 +62,10 @@ _AT: Final = attrgetter("t")
 class Verification:
     """The result of verifying one file.
 
-    findings    those kept; `counts` says how many there were of each kind and status.
-    counters    what the checker saw and verified.
-    events      how many events were read.
-    malformed   the line of text that says where and why reading stopped; empty if the file was read to its end.
+    findings    the kept findings; `counts` is the number of findings of each kind and status.
+    counters    the counters of the checker.
+    events      the number of events read.
+    malformed   where and why reading stopped, as one line; empty if the file was read to its end.
     crash       the same for a fault of the checker itself.
     """
 
@@ -80,15 +80,16 @@ class Verification:
 
     @property
     def omitted(self) -> Mapping[Sort, int]:
-        """How many findings of each kind and status were counted and not kept."""
+        """The number of findings of each kind and status that were counted and not kept."""
         return {sort: count - KEPT_PER_KIND_MAX for sort, count in self.counts.items() if count > KEPT_PER_KIND_MAX}
 
 
 def verify_trace(path: str, header: TraceHeader, events: Iterable[Event]) -> Verification:
-    """Verify a history under its header's rules. Never raises for anything a file can contain.
+    """Verify a history under its header's rules. Never raises for any contents of a file.
 
-    A malformed line ends verification: what was proven before it stands, everything else is unknown. A fault of the checker makes
-    the verdict unknown, whatever was found before. Memory is bounded by the checker and the kept findings.
+    A malformed line ends verification: proven findings remain, everything else is unknown. A fault of the checker makes the verdict
+    unknown,
+    whatever was found before. Memory is bounded by the checker and the kept findings.
     """
     verifier, count, malformed = GuardedVerifier({header.subscription: header.rules}), 0, ""
     try:
@@ -125,10 +126,11 @@ class PublisherRecords:
 
 
 def read_records(paths: Iterable[str], topic: str, since_s: float, until_s: float, keep: Callable[[str], str]) -> PublisherRecords:
-    """The publishes of several files that began after `since_s`, as recorded until `until_s`, both in seconds since 1970.
+    """Return the publishes of several files that started after `since_s`, as recorded until `until_s`, both in seconds since 1970.
 
-    `keep`: what an ordering key is called; empty if it is not observed. Raises TraceError for a file that cannot be read, or that is about
-    another topic.
+    `keep`: maps an ordering key to its recorded name; empty if it is not observed. Raises TraceError for a file that cannot be read, or
+    that
+    is about another topic.
     """
     records = PublisherRecords()
     for path in paths:
@@ -157,7 +159,7 @@ def _read(path: str, topic: str, since_s: float, until_s: float, keep: Callable[
 
 
 def _events(path: str, topic: str, counts: Counter[str]) -> Iterator[Publish]:
-    """The publish events of one file; what is no event is counted."""
+    """Yield the publish events of one file; count the lines that are not events."""
     with read_trace(path) as reader:
         if reader.header.name != topic:
             raise TraceError(path, 1, f"a record of {reader.header.name or 'no topic'}, and {topic} is observed")
@@ -187,9 +189,9 @@ class RecordVerification:
 def verify_with(
     records: PublisherRecords, received: Iterable[Event], subscription: str, rules: Rules, offset_s: float
 ) -> RecordVerification:
-    """Verifies what one subscription received, by the records of its publishers.
+    """Verify the deliveries of one subscription with the records of its publishers.
 
-    `received`: what was recorded of the subscription, from its beginning on; `offset_s`: what its clock lacks of the time since 1970.
+    `received`: the recorded events of the subscription, from its start on; `offset_s`: added to its clock to get seconds since 1970.
     `rules.clock_error_s`: how far the clocks of publishers and of the observer may differ.
     """
     named = {(event.key, event.message_id): event for event in records.events if isinstance(event, Published)}
@@ -212,7 +214,7 @@ def verify_with(
 
 
 def _named(event: Event, named: Mapping[tuple[str, str], Published]) -> Event:
-    """A delivery with the writer and the number that a record gives it; without any if none does."""
+    """Return a delivery with the writer and the number from a record; without any if no record contains it."""
     if not isinstance(event, Delivered):
         return event
     known = named.get((event.key, event.message_id))
@@ -222,7 +224,7 @@ def _named(event: Event, named: Mapping[tuple[str, str], Published]) -> Event:
 def _clocks_differ_s(
     records: PublisherRecords, came: Mapping[tuple[str, str], Delivered], offset_s: float, allowed_s: float
 ) -> float:
-    """The provable difference of the clocks in seconds, 0 if up to `allowed_s`."""
+    """Return the provable difference of the clocks in seconds, 0 if up to `allowed_s`."""
     begun: dict[tuple[str, str, int], float] = {}
     most_s = 0.0
     for event in records.events:
