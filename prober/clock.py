@@ -1,6 +1,6 @@
-"""The only place where the project takes from its machine what no two processes share: the time, random numbers, and numbers of its own.
+"""The only access of the project to the parts of its machine that no two processes share: the time, random numbers, process numbers.
 
-A simulation puts a machine of its own in the place of the real one (`on_machine`), for everything that begins within it.
+A simulation replaces the real machine by its own (`on_machine`), for everything that starts within it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NANOS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where a process takes them from; each field is described at the function of this module that asks for it."""
+    """The sources of these values; the functions of this module describe the fields."""
 
     monotonic_s: Callable[[], float]
     wall_s: Callable[[], float]
@@ -42,7 +42,7 @@ _MACHINE: Final[ContextVar[Machine]] = ContextVar("machine", default=_HERE)
 
 @contextmanager
 def on_machine(machine: Machine) -> Iterator[None]:
-    """Within this, and in tasks that begin within it, everything comes from that machine. Threads keep the real one."""
+    """Use a machine for everything within this context, and in tasks started within it. Threads keep the real one."""
     token = _MACHINE.set(machine)
     try:
         yield
@@ -51,33 +51,33 @@ def on_machine(machine: Machine) -> Iterator[None]:
 
 
 def monotonic_s() -> float:
-    """Seconds of a clock that never goes back, for durations and for the time of events."""
+    """Return the seconds of a clock that never goes back, for durations and for the time of events."""
     return _MACHINE.get().monotonic_s()
 
 
 def wall_s() -> float:
-    """Seconds since 1970, for people and for files; never for durations."""
+    """Return the seconds since 1970, for people and for files; never for durations."""
     return _MACHINE.get().wall_s()
 
 
 def starved_s() -> float:
-    """For how many seconds the calling thread was ready to run and waited for a processor, since it started (Linux, proc(5), `schedstat`).
+    """Return the seconds since its start for which the calling thread was ready to run and waited for a processor.
 
-    0 where the system does not report it.
+    From Linux (proc(5), `schedstat`); 0 if the system does not report it.
     """
     return _MACHINE.get().starved_s()
 
 
 def random_bits(bits: int) -> int:
-    """This many unpredictable bits, for seeds."""
+    """Return this many unpredictable bits, for seeds."""
     return _MACHINE.get().rng.getrandbits(bits)
 
 
 def random_name(digits: int) -> str:
-    """This many unpredictable hexadecimal digits, for unique names."""
+    """Return this many unpredictable hexadecimal digits, for unique names."""
     return f"{random_bits(4 * digits):0{digits}x}"
 
 
 def next_number() -> int:
-    """1, 2, 3, ...: each once in this process."""
+    """Return 1, 2, 3, ...: each once in this process."""
     return next(_MACHINE.get().numbers)

@@ -1,4 +1,4 @@
-"""Durations as people write them: `30s`, `1h30m`, `250ms`. Every reader accepts what is written here."""
+"""Durations as text: `30s`, `1h30m`, `250ms`. `read_duration` accepts every text that `write_duration` returns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 
 
 def read_duration(value: object) -> timedelta:
-    """From `30s`, `1h30m`, `250ms`, `28d`, or a number of seconds. Raises ValueError for anything else."""
+    """Parse `30s`, `1h30m`, `250ms`, `28d`, or a number of seconds. Raises ValueError for anything else."""
     if isinstance(value, timedelta):
         return value
     microseconds = _microseconds(value)
@@ -26,7 +26,7 @@ def read_duration(value: object) -> timedelta:
 
 
 def duration_s(text: str) -> float:
-    """Seconds, from a duration on the command line, written as in the configuration. Raises ConfigError for anything else."""
+    """Return the seconds of a duration on the command line, written as in the configuration. Raises ConfigError for anything else."""
     try:
         return read_duration(text).total_seconds()
     except ValueError as error:
@@ -34,7 +34,7 @@ def duration_s(text: str) -> float:
 
 
 def _microseconds(value: object) -> float:
-    """NaN for what is no duration."""
+    """Return the microseconds of a value; NaN if it is not a duration."""
     if isinstance(value, str) and _DURATION.fullmatch(value.strip()):
         return sum(float(number) * _UNITS[unit] for number, unit in _DURATION_PART.findall(value))
     try:
@@ -44,7 +44,7 @@ def _microseconds(value: object) -> float:
 
 
 def write_duration(value: timedelta) -> str:
-    """The largest units first: `1h30m`."""
+    """Return a duration as text, the largest units first: `1h30m`."""
     rest = round(value / timedelta(microseconds=1))
     words = []
     for unit, size in _UNITS.items():

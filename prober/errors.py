@@ -10,7 +10,7 @@ from difflib import get_close_matches
 
 
 class ProberError(Exception):
-    """The text says what is wrong and what to do, in one line."""
+    """An error of the prober; the text states the problem and the remedy, in one line."""
 
 
 class ConfigError(ProberError):
@@ -18,7 +18,7 @@ class ConfigError(ProberError):
 
 
 class BrokerError(ProberError):
-    """The target did not do what was asked."""
+    """The target did not perform a request."""
 
 
 class BrokerUnavailable(BrokerError):
@@ -33,7 +33,7 @@ class TargetFailed(BrokerUnavailable):
 
 
 class AdminUnavailable(BrokerUnavailable):
-    """An administration call had no answer in time, or an error of the target's own. The data plane may work."""
+    """An administration call got no answer in time, or an error of the target's own. The data plane may work."""
 
 
 class ConnectionGivenUp(BrokerError):
@@ -41,7 +41,7 @@ class ConnectionGivenUp(BrokerError):
 
 
 class PermissionRefused(BrokerError):
-    """The target knows us and says no, or does not know us."""
+    """The target knows the prober and denies the permission, or does not know it."""
 
 
 class NotSupported(BrokerError):
@@ -64,11 +64,11 @@ class CheckpointUnavailable(ProberError):
 
 
 class NotOurs(BrokerError):
-    """Something of that name exists, but it is not ours or not what was asked for."""
+    """A resource of that name exists, but the prober did not create it, or it is not as requested."""
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """A suggestion if one is close, in any case, or else `otherwise`, by default everything there is."""
+    """Suggest a close match, in any case, or else return `otherwise`, by default the list of known words."""
     known = sorted(known)
     folded = {name.casefold(): name for name in known}
     if close := get_close_matches(word.casefold(), folded, n=1, cutoff=0.6):
@@ -77,5 +77,5 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
 
 
 def no_such(what: str, name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """The sentence about a name that does not exist, such as that of a fault, with a suggestion."""
+    """Return the message about a name that does not exist, such as that of a fault, with a suggestion."""
     return f"no {what} is called {name or repr(name)}; {did_you_mean(name, known, otherwise)}"

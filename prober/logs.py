@@ -1,4 +1,4 @@
-"""How log lines look: text for people, or one JSON object per line for machines. The rest is the standard library's `logging`.
+"""The format of log lines: text for people, or one JSON object per line for machines. The rest is the standard library's `logging`.
 
 Modules log through `logging.getLogger(__name__)`, and pass fields as `extra`:
 
@@ -9,7 +9,7 @@ Modules log through `logging.getLogger(__name__)`, and pass fields as `extra`:
 
 Names in JSON are those that Google Cloud Logging recognizes (docs.cloud.google.com/logging/docs/structured-logging).
 
-Values that JSON has no form for are written as their text; for a secret of the configuration that is a row of asterisks.
+Values without a JSON form are written as text; a secret of the configuration as a row of asterisks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # the jobs run where Spark is, which has no OpenTelemetry
     from opentelemetry import trace
 
 OURS: Final = ("api", "prober", "spark_jobs", "uvicorn")
-"""Loggers that write from the configured level on. Libraries write warnings and worse."""
+"""Loggers that use the configured level. Libraries write warnings and worse."""
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 """What every record has, and what uvicorn adds for terminals: anything else is a field."""
@@ -37,9 +37,10 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def set_up(stream: TextIO, level_name: str, *, as_json: bool) -> None:
-    """Send everything that is logged in this process to `stream`, each record as one line; warnings of Python too.
+    """Send all log records of this process to `stream`, each as one line; warnings of Python too.
 
-    level_name   the least important level of our own loggers, such as `info`.
+    level_name   the least important level of the prober's own loggers, such as `info`.
+
     Handlers that others have installed are removed. uvicorn installs its own when it is configured, unless its `log_config` is None.
     """
     handler = logging.StreamHandler(stream)
@@ -54,7 +55,7 @@ def set_up(stream: TextIO, level_name: str, *, as_json: bool) -> None:
 
 
 def span_context_of(run_id: str) -> trace.SpanContext:
-    """Return the trace and the root span that a run has, or would have if it were traced. They follow from its id."""
+    """Return the trace and the root span that a run has, or would have if it were traced. They derive from its id."""
     from opentelemetry import trace
 
     digest = blake2b(run_id.encode(), digest_size=24).digest()
@@ -67,14 +68,14 @@ def trace_id_of(run_id: str) -> str:
 
 
 def lines_of_run(run_id: str) -> AbstractContextManager[trace.Span]:
-    """Give the lines that are logged inside, in this task and those that it starts, the trace of a run."""
+    """Assign the trace of a run to the lines logged inside, in this task and those that it starts."""
     from opentelemetry import trace
 
     return trace.use_span(trace.NonRecordingSpan(span_context_of(run_id)), record_exception=False, set_status_on_exception=False)
 
 
 def _forward(logger: logging.Logger) -> None:
-    """Resets a logger to its state without configuration."""
+    """Reset a logger to its state without configuration."""
     for handler in tuple(logger.handlers):
         logger.removeHandler(handler)
     logger.setLevel(logging.NOTSET)
@@ -86,18 +87,18 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _time(record: logging.LogRecord) -> str:
-    """RFC 3339 in UTC, with milliseconds."""
+    """Format the time of a record by RFC 3339 in UTC, with milliseconds."""
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class JsonFormatter(logging.Formatter):
     """One JSON object per line: time, severity, logger, message, the fields, `exception` with the traceback, and the active span.
 
-    A field that is called like one of these is left out. Numbers that JSON does not have are written as text.
+    A field with the name of one of these is omitted. Numbers without a JSON form are written as text.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as JSON, in ASCII."""
+        """Return the record as JSON, in ASCII."""
         line = {"time": _time(record), "severity": record.levelname, "logger": record.name, "message": record.getMessage()}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
@@ -105,9 +106,9 @@ class JsonFormatter(logging.Formatter):
 
 
 def _active_span() -> dict[str, object]:
-    """The OpenTelemetry span of this thread or task: of a run, or of an instrumentation of the API.
+    """Return the OpenTelemetry span of this thread or task: of a run, or of an instrumentation of the API.
 
-    Whether a run is traced is decided when it has ended. A process that has not imported OpenTelemetry has no span.
+    Whether a run is traced is decided after it has ended. A process that has not imported OpenTelemetry has no span.
     """
     if "opentelemetry.trace" not in sys.modules:
         return {}
@@ -131,13 +132,13 @@ def _json(line: Mapping[str, object]) -> str:
 
 
 class TextFormatter(logging.Formatter):
-    """Time, level, logger, message and fields on one line; a traceback follows on lines of its own, indented.
+    """Time, level, logger, message and fields on one line; a traceback follows on separate lines, indented.
 
-    Control characters are escaped: what a service answers must neither look like another line nor reach the terminal.
+    Control characters are escaped: the answer of a service must neither look like another line nor reach the terminal.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as text."""
+        """Return the record as text."""
         fields = "".join(f" {name}={_quoted(str(value))}" for name, value in _fields(record).items())
         line = _escaped(f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}{fields}")
         traceback = self.formatException(record.exc_info).split("\n") if record.exc_info else []

@@ -1,12 +1,12 @@
 """The service: the only module that connects all parts.
 
 async with Service(config, environ, version) as service:
-    ...  # probes run on their schedules; the API asks `service` what there is to see
+    ...  # probes run on their schedules; the API reads its data from `service`
 
 It starts the embedded server if a target is `embedded`, connects to every target from every vantage, and lets the scheduler start a run per
 probe instance at a time. Leaving it stops the schedule, waits a moment for the runs under way, and closes everything.
 
-With a file it follows that file: another configuration is applied while everything goes on.
+With a configuration file it follows that file: changes are applied without a restart.
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ TICK_S: Final = 0.25
 AGE_S: Final = 1.0
 PREPARE_TIMEOUT_S: Final = 3.0
 HEARTBEAT_S: Final = 5.0
-"""Interval of heartbeats; after a change one follows within `TICK_S`."""
+"""Interval of heartbeats in seconds; after a change the next one follows within `TICK_S`."""
 
 _log = logging.getLogger(__name__)
 
 
 class Service:
-    """All of it; see the head of this file. Its methods answer from memory, on the event loop."""
+    """The whole service; see the module docstring. Its methods answer from memory, on the event loop."""
 
     def __init__(self, config: Config, environ: Mapping[str, str], version: str, file: ConfigurationFile | None = None) -> None:
-        """`file`: what to follow, with that configuration."""
+        """Create the service; `file`: the file to follow, which contains the configuration."""
         self._config, self._environ, self._version = config, environ, version
         self._file = file or ConfigurationFile(config)
         self._followers: list[Callable[[Config], None]] = []
@@ -117,7 +117,7 @@ class Service:
     # --- what the API asks ---------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> StatusSnapshot:
-        """How everything stands now."""
+        """Return the current state of the service."""
         self._assignments.plan()
         for target in self._config.targets:
             for objective, total in self._counters[target.name].totals.items():
@@ -129,21 +129,21 @@ class Service:
         return await self._scrapes.page(accept)
 
     def is_stored(self) -> bool:
-        """Whether what this process knows reaches the status store."""
+        """Return whether the status store accepts the data of this process."""
         return not self._status.state().error
 
     def is_unwritten(self, run_id: str) -> bool:
-        """Whether a run of this process has ended and is still to be written to the status store."""
+        """Return whether a run of this process has ended and is not written to the status store yet."""
         return self._status.is_waiting(run_id)
 
     def readiness(self) -> Readiness:
-        """Whether runs are scheduled and recorded; what keeps them from it otherwise."""
+        """Return whether runs are scheduled and recorded, and the problems if not."""
         incompatible = self._sharding.incompatible if self._sharding else ""
         problems = tuple(filter(None, (*self._assignments.stuck(), incompatible)))
         return Readiness(not problems, problems)
 
     def alive(self) -> bool:
-        """Whether what only a restart would bring back is there."""
+        """Return whether the background task that only a restart would bring back is running."""
         return not self._watching.done()
 
     @property
@@ -152,20 +152,20 @@ class Service:
         return StatusQueries(self._database)
 
     def failed(self, error: Exception) -> None:
-        """A request could not be answered because of a mistake of ours."""
+        """Count and log an internal error in the answer to a request."""
         self._metrics.health.internal_error(Component.API)
         _log.error("internal error in the API", exc_info=error)
 
     def run_now(self, instance: InstanceKey) -> RunOrdered:
-        """Begins a run at a probe instance beyond its schedule, if one can begin. KeyError: there is no such probe instance."""
+        """Start a run at a probe instance beyond its schedule, if possible. KeyError: there is no such probe instance."""
         return self._assignments.run_now(instance)
 
     def followed_by(self, follower: Callable[[Config], None]) -> None:
-        """Tells `follower` of each configuration that comes into force from now on."""
+        """Call `follower` with each configuration that takes effect from now on."""
         self._followers.append(follower)
 
     def reload(self) -> None:
-        """Looks at the configuration file at once, if there is one."""
+        """Read the configuration file at once, if there is one."""
         self._following.ask()
 
     def _troubles(self) -> tuple[str, ...]:
@@ -244,7 +244,7 @@ class Service:
         )
 
     def _work_at(self, instances: Iterable[OpenProbe]) -> None:
-        """These are the probe instances from now on, of the configuration in force."""
+        """Follow the probe instances of the configuration in force."""
         shown = tuple(instances)
         for target in self._config.targets:
             self._counters.setdefault(target.name, SloCounters(())).follow(self._config.objectives)
@@ -273,9 +273,7 @@ class Service:
     # --- another configuration -----------------------------------------------------------------------------------------------
 
     async def _apply(self, config: Config) -> tuple[str, ...]:
-        """Takes over a configuration; returns the keys that wait for a restart. Raises what `Connections.open` and `changes_of` raise, and
-        then nothing has changed.
-        """
+        """Apply a configuration; return the keys that wait for a restart. If `Connections.open` or `changes_of` raises, nothing changes."""
         changes = changes_of(self._config, config, self._metrics.has_bound)
         check_budget(changes.config, self._environ)
         known = {open_probe.probe_instance.name: open_probe for open_probe in self._assignments.instances}
@@ -324,7 +322,7 @@ class Service:
             await self._tidy()
 
     async def _tidy(self) -> None:
-        """Closes connections of removed probe instances without a run under way."""
+        """Close connections of removed probe instances without a run under way."""
         used = self._assignments.used
         for series, around in tuple(self._surroundings.items()):
             here = [open_probe for open_probe in used if open_probe.probe_instance.target.series == series]
@@ -350,7 +348,7 @@ class Service:
         )
 
     async def _take_up(self) -> None:
-        """Begins to probe: everything, or its share."""
+        """Start to probe: all probe instances, or the share of this prober."""
         if self._sharding is None:
             self._unshared.follow()
             return
@@ -362,7 +360,7 @@ class Service:
         _log.error("internal error while it was decided what to probe", exc_info=fault)
 
     async def _sweep(self) -> None:
-        """Now and every few hours, deletes what probers that are long gone have left in each project."""
+        """Delete abandoned resources of former probers in each project, now and every few hours."""
         while True:
             instances = self._assignments.instances
             brokers = {(one.endpoint, one.probe_instance.target.project): one.broker for one in instances}
@@ -379,7 +377,7 @@ class Service:
             await asyncio.sleep(RENEWED_AFTER_S)
 
     async def _watch(self) -> None:
-        """Measures how late the loop wakes up; what else is to be done every so often."""
+        """Measure the lag of the event loop, and do the regular work."""
         assignments = self._assignments
         regularly = (Regular(AGE_S, assignments.age), Regular(SLICE_S, assignments.count_slice))
         heartbeat, reported = Regular(HEARTBEAT_S, self._send_heartbeat), 0
@@ -394,6 +392,6 @@ class Service:
             reported = self._live.changes
 
     def _send_heartbeat(self) -> None:
-        """Tells the status store how everything stands."""
+        """Report the current state to the status store."""
         self._status.heartbeat(self.snapshot())
         self._metrics.health.set(families.STATUS_STORE_UP, not self._status.state().error)
