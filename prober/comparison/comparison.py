@@ -1,6 +1,6 @@
-"""Two targets compared: every aspect of pairs of runs, how the candidate stands in all, and how much longer it takes to tell.
+"""Comparison of two targets: every aspect of pairs of runs, the overall result, and the time that a decision needs.
 
-And the same in words, for a terminal and for pages, and as one JSON document.
+Also its texts for a terminal and for pages, and its JSON document.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ NO_USE: Final = "waiting is of no use"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A candidate beside a baseline.
+    """A candidate compared with a baseline.
 
-    pairs      of each experiment that both are to run, how many pairs of runs contributed.
-    left_out   pairs that a mistake of ours ended.
-    took_s     over how many seconds they were gathered.
+    pairs      the number of evaluated pairs of runs, by experiment that both have to run.
+    left_out   pairs that an internal error of the prober ended.
+    took_s     the period of their collection, in seconds.
     """
 
     baseline: str
@@ -60,18 +60,18 @@ class Comparison:
 
     @property
     def missing(self) -> tuple[ComparedExperiment, ...]:
-        """Experiments without a pair: while there are any, the candidate is never called no worse."""
+        """Experiments without a pair: while there are any, the candidate is never reported as no worse."""
         return tuple(experiment for experiment, count in self.pairs.items() if not count)
 
     def of(self, standing: Standing) -> tuple[ComparedAspect, ...]:
-        """The aspects in which the candidate stands so."""
+        """Return the aspects with this result."""
         return tuple(each for each in self.aspects if each.standing is standing)
 
     @property
     def needed_s(self) -> float | None:
-        """Seconds of runs that a decision probably needs, from the beginning.
+        """Seconds of runs that a decision probably needs, from the start.
 
-        Where the candidate looks worse in some aspects, a decision about one of them is enough, else all must be decided. None if already
+        If the candidate looks worse in some aspects, a decision about one of them is enough, else all must be decided. None if already
         decided or unknown; infinity if waiting does not help. Experiments that are `missing` take longer than that.
         """
         if self.standing is not Standing.UNKNOWN:
@@ -83,16 +83,16 @@ class Comparison:
 
 
 def _factor(aspect: ComparedAspect) -> float:
-    """How many times as many pairs would tell."""
+    """Return the factor by which the number of pairs has to grow for a decision."""
     return (aspect.pairs_needed or 0.0) / aspect.pairs
 
 
 def compare_pairs(
     settings: ComparisonSettings, pairs: Sequence[PairOfRuns], wanted: Sequence[ComparedExperiment], took_s: float
 ) -> Comparison:
-    """Compares two targets in every aspect that any of the pairs measured.
+    """Compare two targets in every aspect that any of the pairs measured.
 
-    `wanted`: the experiments that both are to run, each of which needs a pair before anything is called no worse.
+    `wanted`: the experiments that both have to run; each needs a pair before the candidate is reported as no worse.
     """
     margins = settings.margins.by_aspect
     measured = measured_by(pairs)
@@ -112,7 +112,7 @@ def compare_pairs(
 
 
 def worst_first(aspects: Sequence[ComparedAspect]) -> list[ComparedAspect]:
-    """The aspects for readers: worse, undecided, then the rest.
+    """Return the aspects for readers: worse, undecided, then the rest.
 
     Within each group the order stays.
     """
@@ -120,7 +120,7 @@ def worst_first(aspects: Sequence[ComparedAspect]) -> list[ComparedAspect]:
 
 
 def why_unknown(aspect: ComparedAspect) -> str:
-    """Why an aspect is undecided, in words without a full stop."""
+    """Return why an aspect is undecided, as text without a full stop."""
     if aspect.pairs < PAIRS_MIN:
         return f"{aspect.pairs} of at least {PAIRS_MIN} pairs of runs"
     if aspect.pairs_needed is None:
@@ -134,7 +134,7 @@ def why_unknown(aspect: ComparedAspect) -> str:
 
 
 def comparison_as_text(found: Comparison) -> str:
-    """The sentence, then a line for each aspect, the worst first."""
+    """Return the result as text: a sentence, then a line for each aspect, the worst first."""
     lines = [sentence(found)]
     lines += [f"  {line}" for line in reasons(found)]
     width = max((len(each.aspect.name) for each in found.aspects), default=0)
@@ -143,7 +143,7 @@ def comparison_as_text(found: Comparison) -> str:
 
 
 def sentence(found: Comparison) -> str:
-    """How the candidate stands, in a line without a full stop."""
+    """Return the overall result as a line without a full stop."""
     names = f"{found.candidate} is no worse than {found.baseline}"
     if found.standing is Standing.NO_WORSE:
         return f"{names} in any of {len(found.aspects)} aspects"
@@ -155,7 +155,7 @@ def sentence(found: Comparison) -> str:
 
 
 def reasons(found: Comparison) -> list[str]:
-    """Why it is unknown, and what would help; how many pairs say nothing."""
+    """Return why the result is unknown, the time that a decision needs, and the number of excluded pairs."""
     said = []
     if found.standing is Standing.UNKNOWN and found.missing:
         said.append(f"no pair of runs yet of: {', '.join(map(str, found.missing))}")
@@ -167,7 +167,7 @@ def reasons(found: Comparison) -> list[str]:
 
 
 def waiting(found: Comparison) -> str:
-    """How long a decision would probably take; empty if unknown."""
+    """Return the time that a decision would probably need, as text; empty if unknown."""
     needed_s = found.needed_s
     if needed_s is None:
         return ""
@@ -178,13 +178,13 @@ def waiting(found: Comparison) -> str:
 
 
 def rounded_up(seconds: float) -> str:
-    """A duration as it may be written behind `--for`: whole seconds, from two minutes on whole minutes."""
+    """Format a duration for `--for`, rounded up: whole seconds, from two minutes on whole minutes."""
     unit_s = 1 if seconds <= 120.0 else 60
     return write_duration(timedelta(seconds=ceil(seconds / unit_s) * unit_s))
 
 
 def in_words(seconds: float) -> str:
-    """The same for people: `10 s`, `1 h 37 min`."""
+    """Format a duration for people: `10 s`, `1 h 37 min`."""
     return re.sub(r"(\d+)([a-z])", lambda part: f" {part[1]} {_UNITS[part[2]]}", rounded_up(seconds)).strip()
 
 
@@ -212,25 +212,25 @@ def amount_or_unknown(each: ComparedAspect, value: float | None) -> str:
 
 
 def aspect_amount(each: ComparedAspect, value: float, *, signed: bool = False) -> str:
-    """A share as a percentage, a duration with its unit; `signed`: with its sign, as a difference has one."""
+    """Format a share as a percentage, a duration with its unit; `signed`: with its sign, for a difference."""
     if each.aspect.statistic is Statistic.SHARE:
         return f"{_short(value * 100, signed)} %"
     return f"{_short(value * 1000, signed)} ms" if abs(value) < 1.0 else f"{_short(value, signed)} s"
 
 
 def _short(value: float, signed: bool) -> str:
-    """To two digits, as everywhere on the pages, and to whole numbers from 10 on."""
+    """Format a number to two digits, as on all pages, and to whole numbers from 10 on."""
     plus = "+" if signed else ""
     return f"{value:{plus},.0f}" if abs(value) >= 10.0 else f"{round(value, 2):{plus}.2g}"
 
 
 def comparison_as_json(found: Comparison) -> str:
-    """One document; the fields are those of the API (`GET /api/v1/comparisons`)."""
+    """Return the comparison as one JSON document; the fields are those of the API (`GET /api/v1/comparisons`)."""
     return json.dumps(comparison_as_document(found), allow_nan=False)
 
 
 def comparison_as_document(found: Comparison) -> dict[str, object]:
-    """The comparison as a mapping of texts, numbers and lists.
+    """Return the comparison as a mapping of texts, numbers and lists.
 
     Infinite and unknown values are None.
     """

@@ -51,7 +51,7 @@ class ComparedExperiment(NamedTuple):
 
 
 class PairOfRuns(NamedTuple):
-    """The same experiment at about the same time on both."""
+    """Two runs of the same experiment at about the same time, one on each target."""
 
     baseline: RunResult
     candidate: RunResult
@@ -63,7 +63,7 @@ class PairOfRuns(NamedTuple):
 
     @property
     def is_ours(self) -> bool:
-        """Whether a mistake of ours ended one of them, so that both say nothing."""
+        """Whether an internal error of the prober ended one of the runs, so that both prove nothing."""
         return self.baseline.internal_error or self.candidate.internal_error
 
 
@@ -75,9 +75,9 @@ def experiment_of(run: RunResult) -> ComparedExperiment:
 def pairs_of(
     baseline: Iterable[RunResult], candidate: Iterable[RunResult], apart_max_s: Mapping[ComparedExperiment, float]
 ) -> list[PairOfRuns]:
-    """Pairs runs of two targets by when they began, each run once. Experiments that `apart_max_s` does not name are left out.
+    """Pair runs of two targets by start time, each run once. Experiments that `apart_max_s` does not name are left out.
 
-    `apart_max_s`: for each experiment, how far apart the beginnings of a pair may be.
+    `apart_max_s`: for each experiment, the largest difference of the start times of a pair, in seconds.
     """
     first, second = _by_experiment(baseline), _by_experiment(candidate)
     return [
@@ -95,7 +95,7 @@ def _by_experiment(runs: Iterable[RunResult]) -> dict[ComparedExperiment, list[R
 
 
 def _matched(baseline: Sequence[RunResult], candidate: Sequence[RunResult], apart_max_s: float) -> Iterator[PairOfRuns]:
-    """Both in the order in which they began: the earlier one of two that are too far apart has no pair."""
+    """Yield pairs in the order of their start times: the earlier one of two runs that are too far apart has no pair."""
     first, second = 0, 0
     while first < len(baseline) and second < len(candidate):
         later_s = candidate[second].started_at - baseline[first].started_at
@@ -165,7 +165,7 @@ def _publishes(counters: Mapping[str, int]) -> SliCounts:
 
 
 def _of_opportunities(counted: SliCounts, opportunities: int) -> SliCounts:
-    """Of things that ended so, those that had an opportunity to be bad."""
+    """Return the events that had an opportunity to be bad, of all verified events."""
     decided = max(counted.bad, min(opportunities, counted.decided))
     undecided = round(counted.undecided * decided / counted.decided) if counted.decided else counted.undecided
     return SliCounts(decided - counted.bad, counted.bad, undecided)
@@ -201,27 +201,27 @@ def common_to(baseline: TargetSettings, candidate: TargetSettings) -> CommonExpe
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredComparison:
-    """A comparison of the configuration, with what its targets have in common."""
+    """A comparison of the configuration, with the common experiments of its targets."""
 
     settings: ComparisonSettings
     common: CommonExperiments
 
 
 def comparisons_of(config: Config) -> tuple[ConfiguredComparison, ...]:
-    """Those of a configuration."""
+    """Return the comparisons of a configuration."""
     return tuple(
         ConfiguredComparison(each, common_to(*targets_of(config, each.baseline, each.candidate))) for each in config.comparisons
     )
 
 
 def targets_of(config: Config, *names: str) -> tuple[TargetSettings, ...]:
-    """The targets of these names. KeyError for one that is not configured."""
+    """Return the targets of these names. KeyError for one that is not configured."""
     known = {target.name: target for target in config.targets}
     return tuple(known[name] for name in names)
 
 
 def _work(settings: ProbeSettings) -> ProbeSettings:
-    """All that makes a difference to what a run measures."""
+    """Return the settings of a probe that affect the measurements of a run."""
     anywhere = ProbeSettings.model_fields["vantages"].default
     return settings.model_copy(update={"vantages": anywhere, "schedule": None, "jitter": None})
 

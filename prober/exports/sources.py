@@ -1,15 +1,12 @@
-"""The files and tables of export subscriptions, and their messages.
+"""The files and tables of export subscriptions, and their messages. They are only read, never written.
 
-They are only read, never written.
+Files of a Cloud Storage subscription, on this machine or in a bucket, are Avro, or text with the data of one message per line. The first
+bytes determine the format, not the name, which depends on the subscription's suffix. One query reads only the needed columns of the table
+of a BigQuery subscription. The libraries for both are an optional extra, imported on demand; their errors become one line.
 
-Files of a Cloud Storage subscription, on this machine or in a bucket, are Avro, or text with the data of one message per line. The format
-is read from the first bytes, not from the name, which the subscription's suffix decides. The table of a BigQuery subscription is read in
-one query of only the columns that are needed. The libraries for both are an optional extra, imported on demand; their errors become one
-line.
-
-With metadata Pub/Sub writes the subscription, the message id and the publish time into fields of their own, and everything else, the
-ordering key included, into `attributes` (`CloudStorageConfig.AvroConfig` and `BigQueryConfig` in Pub/Sub's API). Without metadata only
-the data is there, and key and number must be in it.
+With metadata Pub/Sub writes the subscription, the message id and the publish time into separate fields, and everything else, the
+ordering key included, into `attributes` (`CloudStorageConfig.AvroConfig` and `BigQueryConfig` in Pub/Sub's API). Without metadata an export
+contains only the data, which must then contain key and number.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ from google.auth.exceptions import GoogleAuthError
 from prober.errors import ConfigError, ProberError
 
 Row: TypeAlias = Mapping[str, Any]
-"""One row as it was written: columns or fields by name."""
+"""A row as it was written: columns or fields by name."""
 
 KEY_ATTRIBUTE: Final = "ordering_key"
 _NUMBER_LENGTH_MAX: Final = 30
@@ -48,16 +45,16 @@ _LENGTH_MAX: Final = 300
 
 
 class ExportError(ProberError):
-    """An export cannot be read; the text says where and why, and what to do, on one line."""
+    """An export cannot be read; the text states the place, the cause and the remedy, on one line."""
 
 
 class ExportedMessage(NamedTuple):
     """A message in an export.
 
-    source        the file or table that holds it; `row`: its place there, from 1.
-    stream        its ordering key and, where several write to one place, the subscription that wrote it.
-    message_id    empty: not known. `published_s`: seconds since 1970, by Pub/Sub's clock; None: not known.
-    number        the publisher's own, which grows along the key; None: it has none.
+    source        the file or table that contains it; `row`: its row there, from 1.
+    stream        its ordering key and, if several subscriptions write to one place, the subscription that wrote it.
+    message_id    empty if unknown. `published_s`: seconds since 1970, by Pub/Sub's clock; None if unknown.
+    number        the publisher's number, which grows along the key; None if it has none.
     """
 
     source: str
@@ -71,13 +68,13 @@ class ExportedMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ValuePath:
-    """Where a value of a message is: an attribute, a field of its data, which is JSON, or a column. `path` is what follows the colon."""
+    """The place of a value in a message: an attribute, a field of its JSON data, or a column. `path`: the part after the colon."""
 
     place: str
     path: tuple[str, ...]
 
     def find(self, row: Row) -> Any:
-        """The value; None if the row has none there."""
+        """Return the value; None if the row does not contain it."""
         if self.place == "attribute":
             return _mapping(row.get("attributes")).get(self.path[0])
         value: Any = _mapping(row.get("data")) if self.place == "json" else row
@@ -87,7 +84,7 @@ class ValuePath:
 
 
 def field_path(text: str) -> ValuePath:
-    """From `attribute:NAME`, `json:FIELD.FIELD` or `column:NAME`. Raises ConfigError."""
+    """Parse `attribute:NAME`, `json:FIELD.FIELD` or `column:NAME`. Raises ConfigError."""
     place, colon, rest = text.partition(":")
     if not colon or not rest or place not in ("attribute", "json", "column"):
         raise ConfigError(f"{text!r} names no field: write attribute:NAME, json:FIELD (in data that is JSON) or column:NAME")
@@ -96,7 +93,7 @@ def field_path(text: str) -> ValuePath:
 
 @dataclass(frozen=True, slots=True)
 class MessageFields:
-    """Where the ordering key and the publisher's number are; no `number`: messages have none."""
+    """The places of the ordering key and of the publisher's number; no `number`: messages have none."""
 
     key: ValuePath = ValuePath("attribute", (KEY_ATTRIBUTE,))
     number: ValuePath | None = None
@@ -120,7 +117,7 @@ class MessageFields:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    """A map as it is, or from JSON text; empty for anything else."""
+    """Return a map, or the map in a JSON text; empty for anything else."""
     if isinstance(value, str | bytes):
         try:
             value = json.loads(value)
@@ -130,7 +127,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _seconds(value: Any) -> float | None:
-    """A point in time; a whole number is in microseconds, as in Avro. Raises ValueError."""
+    """Return a point in time as seconds since 1970; a whole number is in microseconds, as in Avro. Raises ValueError."""
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -155,9 +152,9 @@ class ExportFile(NamedTuple):
 
 
 def places(sources: Iterable[str]) -> list[ExportFile]:
-    """The files behind paths, patterns and `gs://` addresses, each once, by name. Raises `ExportError` if a source has none.
+    """Return the files of paths, patterns and `gs://` addresses, each once, by name. Raises `ExportError` for a source without files.
 
-    An address of a bucket that is no pattern stands for all that begins with it.
+    An address of a bucket without a pattern is a prefix.
     """
     found: dict[str, ExportFile] = {}
     for source in sources:
@@ -224,12 +221,12 @@ def _text(stream: BinaryIO, name: str) -> Iterator[Row]:
 
 
 def is_table(source: str) -> bool:
-    """Whether a source is a table and not files."""
+    """Return whether a source is a table, not files."""
     return source.startswith(SCHEME)
 
 
 def table_rows(source: str, fields: MessageFields, since: float | None, until: float | None) -> Iterator[Row]:
-    """The rows of `bigquery:PROJECT.DATASET.TABLE`, in no order; only those published in that time, in seconds since 1970.
+    """Yield the rows of `bigquery:PROJECT.DATASET.TABLE` published in a period, in no order; times in seconds since 1970.
 
     Raises `ExportError`.
     """
@@ -247,7 +244,7 @@ def table_rows(source: str, fields: MessageFields, since: float | None, until: f
 
 
 def _columns(table: Any, fields: MessageFields) -> list[str]:
-    """Those that there are of the needed ones."""
+    """Return the needed columns that the table has."""
     paths = (fields.key, fields.number)
     wanted = {*METADATA, *(path.path[0] for path in paths if path is not None and path.place == "column")}
     wanted |= {"data"} if any(path is not None and path.place == "json" for path in paths) else set()
@@ -273,7 +270,7 @@ def _parameters(bigquery: Any, since: float | None, until: float | None) -> list
 
 
 def required(module: str, distribution: str) -> Any:
-    """A library. Raises `ExportError` if it is not installed."""
+    """Import a library. Raises `ExportError` if it is not installed."""
     try:
         return import_module(module)
     except ImportError:

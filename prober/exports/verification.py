@@ -35,7 +35,7 @@ from prober.core.verdict import Verdict, verdict_of
 from prober.exports.sources import ExportedMessage
 
 KEPT_PER_KIND_MAX: Final = 1_000
-"""Further findings of a kind and status are only counted."""
+"""Number of kept findings of a kind and status; further ones are only counted."""
 ASSUMED: Final = (
     "every file of the export was given, the key was published in one region, and the subscription has no dead-letter topic"
 )
@@ -51,7 +51,7 @@ class ExportKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExportFinding:
-    """Something found on one key. `rows`: those that show it."""
+    """A finding on one key. `rows`: the rows that prove it."""
 
     kind: ExportKind
     status: Status
@@ -77,7 +77,7 @@ class ExportAssumptions:
 class ExportVerification:
     """The result for one export.
 
-    `reason`: why it is UNKNOWN. `counts`: all findings, `findings`: those kept.
+    `reason`: why it is UNKNOWN. `counts`: all findings, `findings`: the kept ones.
     """
 
     verdict: Verdict
@@ -94,10 +94,10 @@ Stream: TypeAlias = tuple[str, str]
 def verify_export(
     messages: Iterable[ExportedMessage], assumptions: ExportAssumptions, *, has_order: bool, cut: bool = False
 ) -> ExportVerification:
-    """Verifies all of an export; takes memory for each message of it.
+    """Verify all messages of an export; memory grows with each message.
 
     has_order   rows of a source are in the order in which they were written, as in a file.
-    cut         there is more of it that was not read, so that a verification without a violation knows nothing.
+    cut         not all messages were read, so without a violation the verdict is UNKNOWN.
     """
     verifier = _Verifier(assumptions, has_order=has_order)
     for message in messages:
@@ -125,7 +125,7 @@ class _Verifier:
         self._findings: list[ExportFinding] = []
 
     def take(self, message: ExportedMessage) -> None:
-        """One more message of the export."""
+        """Add a message of the export."""
         self._counters["messages"] += 1
         if not message.key:
             self._counters["without_key"] += 1
@@ -169,7 +169,7 @@ class _Verifier:
     # --- the order of rows ---------------------------------------------------------------------------------------------------
 
     def _compare(self, stream: Stream, rows: Sequence[ExportedMessage], copies: Counter[str]) -> None:
-        """The rows of one file, each with the highest before it."""
+        """Compare the rows of one file, each with the highest before it."""
         last = {_identity(message): at for at, message in enumerate(rows)}
         here, following = Counter(map(_identity, rows)), _highest_following(rows)
         seen: set[str] = set()
@@ -190,21 +190,21 @@ class _Verifier:
                 self._inverted(stream, highest, message, following[at])
 
     def _order(self, before: ExportedMessage, after: ExportedMessage) -> int | None:
-        """Above 0: the second is the later one; below 0: the earlier one. None: neither numbers nor times can tell."""
+        """Return the order of two messages: above 0 if the second is later, below 0 if it is earlier, None if unknown."""
         by_time = self._by_time(before, after)
         if before.number is not None and after.number is not None:
             return after.number - before.number
         return by_time
 
     def _by_time(self, before: ExportedMessage, after: ExportedMessage) -> int | None:
-        """The same by publish times alone; None if they are not known, or too close."""
+        """Return the same by publish times alone; None if they are unknown, or too close."""
         if before.published_s is None or after.published_s is None:
             return None
         apart_s = after.published_s - before.published_s
         return None if abs(apart_s) <= self._assumptions.clock_error_s else 1 if apart_s > 0 else -1
 
     def _inverted(self, stream: Stream, later: ExportedMessage, earlier: ExportedMessage, following: float) -> None:
-        """`earlier` stands below `later`, which is not repeated below it.
+        """File an inversion: `earlier` is below `later`, which is not repeated below it.
 
         `following`: the highest number below both.
         """
@@ -268,7 +268,7 @@ def _identity(message: ExportedMessage) -> str:
 
 
 def _repeated(key: _Key) -> frozenset[int]:
-    """The numbers that several messages have: they were published more than once, and any copy may be the first."""
+    """Return the numbers of several messages: they were published more than once, and any copy may be the first."""
     first: dict[int, str] = {}
     return frozenset(
         message.number
@@ -278,13 +278,13 @@ def _repeated(key: _Key) -> frozenset[int]:
 
 
 def _highest_following(rows: Sequence[ExportedMessage]) -> Sequence[float]:
-    """For each row the highest number below it."""
+    """Return for each row the highest number below it."""
     numbers = (-inf if row.number is None else row.number for row in reversed(rows[1:]))
     return [*reversed([*accumulate(numbers, max, initial=-inf)])]
 
 
 def _firsts(key: _Key) -> Iterable[tuple[int, ExportedMessage]]:
-    """One message of each number."""
+    """Return the first message of each number."""
     found: dict[int, ExportedMessage] = {}
     for message in key.messages:
         if message.number is not None:

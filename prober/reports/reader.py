@@ -3,10 +3,10 @@
 The API and the metrics show these data about keys and budgets.
 
 A report is a folder `REPORTS/<job>/date=YYYY-MM-DD/` with `summary.json` and a folder of Parquet files for each table, as `spark_jobs.work`
-writes it. It counts when its summary is there and each table has the number of rows in the summary. Otherwise the report is incomplete, and
-ignored. Nothing is kept in memory between two questions, and threads may ask at the same time.
+writes it. It counts if its summary exists and each table has the number of rows in the summary. Otherwise the report is incomplete, and
+ignored. The reader caches nothing between two calls, and is safe for several threads.
 
-Every minute the metrics are updated: when each job last succeeded, how many keys are hot, and which violations were found only when the
+Every minute the metrics are updated: the last success of each job, the number of hot keys, and the violations found only when the
 runs of a day were verified again.
 """
 
@@ -51,9 +51,9 @@ from prober.slo.hot_keys import HotKeyClass
 
 SUMMARY_BYTES_MAX: Final = 16 << 20
 ROWS_MAX: Final = 20_000
-"""Rows of a table that are looked at; beyond that they are left out, and counted."""
+"""Number of rows of a table that are read; further ones are left out, and counted."""
 SUCCESS_DAYS: Final = 8
-"""A job that succeeded today reported on one of the last so many days that it has reported on."""
+"""Number of latest report days among which a job's last success is searched."""
 
 _ATTEMPTS: Final = 3
 _COMMON: Final = frozenset({"version", "job", "date", "rows", "verdict", "line", "finished_at", "duration_s"})
@@ -72,10 +72,11 @@ _log = logging.getLogger(__name__)
 
 
 class ReportReader:
-    """The reports at one place: a path, or a gs://, s3:// or hdfs:// URI with the options that a history's location may have.
+    """The reports at one location: a path, or a gs://, s3:// or hdfs:// URI with the options of a history's location.
 
-    Raises `HistoryError` if nothing can be there. Every method raises `HistoryError` if the place cannot be reached. That there is no
-    report, not even the place, or that one is half written, is no error: the answer is None or empty then.
+    Raises `HistoryError` if the location is invalid. Every method raises `HistoryError` if the location cannot be reached. A missing
+    location,
+    a missing report and an incomplete report are no errors: the answer is None or empty then.
     """
 
     def __init__(self, location: str) -> None:
@@ -84,13 +85,13 @@ class ReportReader:
         self._files = HistoryStore(f"s3://{location.removeprefix('s3a://')}" if location.startswith("s3a://") else location).files
 
     def days(self, job: str, limit: int = 100) -> list[date]:
-        """The days that a job has reported on, the latest first."""
+        """Return the days with a report of a job, the latest first."""
         selector = fs.FileSelector(job, allow_not_found=True)
         names = self._asked(lambda: [one.base_name for one in self._files.get_file_info(selector)])
         return nlargest(limit, [day for name in names if (day := _day_of(name)) is not None])
 
     def latest_day(self, job: str) -> date | None:
-        """The latest day with a report of a job that counts, of the last `SUCCESS_DAYS` that it has begun; None if there is none."""
+        """Return the latest day with a valid report of a job, of the last `SUCCESS_DAYS` report days; None if there is none."""
         return next((day for day in self.days(job, SUCCESS_DAYS) if self.summary(job, day) is not None), None)
 
     def summary(self, job: str, day: date) -> JobSummary | None:
@@ -100,12 +101,12 @@ class ReportReader:
         return None if text is None else _summary_of(text, job, day)
 
     def summaries(self, day: date) -> dict[str, JobSummary]:
-        """The same of every job that has reported on the day, by its name."""
+        """Return the summaries of all jobs with a report on the day, by name."""
         found = {job: self.summary(job, day) for job in Job}
         return {job: summary for job, summary in found.items() if summary is not None}
 
     def last_success(self, job: str) -> float | None:
-        """When a job last came to a verdict, good or bad, in seconds since 1970; None if never. UNKNOWN is no success."""
+        """Return when a job last reached a verdict, good or bad, in seconds since 1970; None if never. UNKNOWN is no success."""
         found = [self.summary(job, day) for day in self.days(job, SUCCESS_DAYS)]
         return max((one.finished_at for one in found if one is not None and one.verdict is not Verdict.UNKNOWN), default=None)
 
@@ -154,7 +155,7 @@ class ReportReader:
     # --- files ---------------------------------------------------------------------------------------------------------------
 
     def _report(self, job: str, day: date, read: Callable[[JobSummary], _Report]) -> _Report | None:
-        """Summary and tables of one report, although it may be replaced meanwhile by another one."""
+        """Return summary and tables of one report, which may be replaced during the read; None if there is none."""
         for _ in range(_ATTEMPTS):
             summary = self.summary(job, day)
             if summary is None:
@@ -168,7 +169,7 @@ class ReportReader:
         return None
 
     def _rows(self, summary: JobSummary, table: str, about: Mapping[str, str | None]) -> tuple[list[dict[str, Any]], int]:
-        """Rows of a table about something, and how many more there are. Raises LookupError if the table is not as the summary says."""
+        """Return matching rows of a table, and the number of further ones. Raises LookupError if the table does not match the summary."""
         if table not in summary.rows:
             return [], 0
         import pyarrow.dataset as ds  # loads pandas if it is there, which takes as long as a quarter of the start of the service
@@ -212,7 +213,7 @@ def _day_of(folder: str) -> date | None:
 
 
 def _summary_of(text: bytes, job: str, day: date) -> JobSummary | None:
-    """None for what is cut short, or of another version."""
+    """Parse a summary; None if it is truncated, or of another version."""
     try:
         said: dict[str, Any] = json.loads(text)
         if said["version"] != REPORT_VERSION:
@@ -260,7 +261,7 @@ def _values(kind: type[_Row], rows: Iterable[Mapping[str, Any]]) -> tuple[_Row, 
 
 
 class NightlyReports:
-    """Looks where the configuration says that reports are; without that it does nothing. `error`: why the last look failed, or empty."""
+    """The watch of the configured report location, if there is one. `error`: why the last read failed, or empty."""
 
     def __init__(self, config: Config, health: ProberHealth) -> None:
         self.error = ""
@@ -268,11 +269,11 @@ class NightlyReports:
         self._config, self._health = config, health
 
     def follow(self, config: Config) -> None:
-        """Tells of the targets of this configuration from now on."""
+        """Report on the targets of this configuration from now on."""
         self._config = config
 
     async def watch(self) -> None:
-        """Looks again and again, until it is cancelled."""
+        """Read the reports again and again, until cancelled."""
         location = self._config.history.reports
         while location is not None:
             try:
@@ -286,9 +287,9 @@ class NightlyReports:
             await asyncio.sleep(EVERY_S)
 
     def look(self, location: str) -> None:
-        """Reads once.
+        """Read the reports once.
 
-        Raises `HistoryError` if the location cannot be reached; the metrics stay as they are then.
+        Raises `HistoryError` if the location cannot be reached; the metrics stay unchanged then.
         """
         reports = ReportReader(location)
         for job in Job:
@@ -307,7 +308,7 @@ class NightlyReports:
                 self._health.hot_keys(target, {heat: counted[target.name, heat] for heat in HotKeyClass})
 
     def _look_for_findings(self, reports: ReportReader) -> None:
-        """Targets that are not in the newest report are unknown.
+        """Report the findings of the newest report; targets without results in it are unknown.
 
         Without a report all earlier results become unknown.
         """

@@ -10,20 +10,20 @@ from typing import Any, Final
 from prober.core.verdict import Verdict
 
 REPORT_VERSION: Final = 1
-"""The version of reports that this program writes and reads; one of another version is none."""
+"""The version of reports that this program writes and reads; other versions are ignored."""
 SUMMARY: Final = "summary.json"
-"""The file of a report that is written last: where it is, the report is complete."""
+"""The file of a report that is written last: if it exists, the report is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobSummary:
-    """Summary of a job about a day.
+    """The summary of a job about a day.
 
-    verdict      PASS all is well, FAIL something is not, UNKNOWN undecided; each job defines the meaning.
-    line         the same in one line of words.
-    finished_at  when the job had done its work, seconds since 1970; `duration_s` how long it took.
-    rows         how many rows each table has.
-    numbers      all other results of the job, as JSON values; differs from job to job.
+    verdict      PASS, FAIL or UNKNOWN; each job defines the meaning.
+    line         the result as one line of text.
+    finished_at  when the job had done its work, seconds since 1970; `duration_s` is its duration.
+    rows         the number of rows of each table.
+    numbers      all other results of the job, as JSON values; different for each job.
     """
 
     job: str
@@ -50,14 +50,14 @@ class KeyCourse:
 class ReportedKey:
     """A hot key.
 
-    heat       its class, one of `prober.slo.hot_keys.HotKeyClass`. `reasons` has every class that holds, the most urgent first.
-    score      0 to 1 and more: how near the limit, which part is not consumed or stands still, which share.
+    heat       its class, one of `prober.slo.hot_keys.HotKeyClass`. `reasons` contains every class that applies, the most urgent first.
+    score      0 to 1 and more: the share of the limit, of unconsumed or stalled messages, or of all messages.
     share      its part of the messages of its topic.
-    advice     what to do, in words.
-    evidence   what was measured, by name; what was not has no entry. Units are in the names: mean_bytes_per_s, peak_bytes_per_s,
-               peak_messages_per_s, limit_in_s (when it comes to the limit), backlog_max, backlog_last, backlog_slope_per_s, age_max_s,
+    advice     the recommended action, as text.
+    evidence   measured values by name; unmeasured ones have no entry. Units are in the names: mean_bytes_per_s, peak_bytes_per_s,
+               peak_messages_per_s, limit_in_s (time until the limit is reached), backlog_max, backlog_last, backlog_slope_per_s, age_max_s,
                age_last_s, stalled_minutes, deliveries, redelivery_amplification, subscriber_changes.
-    course     the key over the day; empty of one that was not examined minute by minute, and in reports of older jobs.
+    course     the key over the day; empty for a key that was not examined minute by minute, and in reports of older jobs.
     """
 
     target: str
@@ -95,10 +95,10 @@ class Spread:
     Unknown values are None.
 
     exact            whether each key was counted, or sketches were used.
-    median, p90, p99   messages of the key that half, 90 % and 99 % of the keys have no more than.
+    median, p90, p99   quantiles over keys of the number of messages of a key.
     top_share, top_ten_share   the parts of the largest key and of the ten largest ones.
-    zipf_exponent    0 for keys that carry the same; above 1 few keys carry most.
-    hot, left_out    hot keys, and keys that may be hot and were too many to look at.
+    zipf_exponent    0 for keys with equal load; above 1 few keys carry most.
+    hot, left_out    hot keys, and keys that may be hot and were too many to examine.
     """
 
     target: str
@@ -139,11 +139,11 @@ class BurnWindow:
 
     Unknown values are None.
 
-    minutes                             of the window in which anything was decided.
-    error_ratio_low, error_ratio_high   confidence bounds (Clopper-Pearson) of the error ratio, and those of the burn rate.
-    error_ratio_least, error_ratio_most   if everything undecided were good, or bad.
+    minutes                             of the window with a decided event.
+    error_ratio_low, error_ratio_high   confidence bounds (Clopper-Pearson) of the error ratio; likewise of the burn rate.
+    error_ratio_least, error_ratio_most   if all undecided events were good, or bad.
     budget_left                         of the objective's period: 1 untouched, 0 spent, negative overspent.
-    exhausted_in_s                      when the budget is spent if it goes on like in this window.
+    exhausted_in_s                      when the budget is spent at the rate of this window.
     never_exhausted                     true if nothing is being spent.
     """
 
@@ -173,7 +173,7 @@ class BurnAlertDay:
     """State of one alert of an objective on a target over the day.
 
     threshold   the error ratio from which it fires; `can_fire` is false if no error ratio can reach it.
-    state       at the end of the day: firing, quiet or unknown; `..._minutes` how long it was in each.
+    state       at the end of the day: firing, quiet or unknown; `..._minutes` are the minutes in each.
     firing      when it would have fired: (since, until) in seconds since 1970, whole minutes, the first one first.
     """
 
