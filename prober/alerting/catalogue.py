@@ -1,8 +1,8 @@
-"""Alerts as data: `service.yaml` and `prober.yaml` beside this module. To add an alert is to add an entry.
+"""Alerts as data: `service.yaml` and `prober.yaml` beside this module. A new alert is a new entry.
 
 An entry has the fields of `AlertingRule`: `expr`, `for`, `severity`, `owner`, `by`, `summary` (with `value` and `subject`),
-`description`, `dashboard`, and where needed `evidence` and `page`. Every text may have placeholders in << >>, for what is repeated or
-belongs to an installation: label lists (`<< TARGET >>`), phrases (`<< on_target >>`), functions of `promql` (`<< news(...) >>`), the
+`description`, `dashboard`, and where needed `evidence` and `page`. Every text may contain placeholders in << >>, for repeated parts and for
+settings of an installation: label lists (`<< TARGET >>`), phrases (`<< on_target >>`), functions of `promql` (`<< news(...) >>`), the
 `terms` and `limits` of the file. Prometheus' own templates, in {{ }}, stay as they are.
 """
 
@@ -59,14 +59,14 @@ _LABELS: Final = {
 
 
 def limits(name: str) -> Mapping[str, float]:
-    """The limits in a file, which dashboards draw as thresholds; `name` without the suffix."""
+    """Return the limits in a file, which dashboards draw as thresholds; `name` without the suffix."""
     return dict(_read(name)["limits"])
 
 
 def groups_of(name: str, options: Options, late_kinds: Mapping[Severity, tuple[Kind, ...]]) -> tuple[RuleGroup, ...]:
-    """The groups of a file. `late_kinds`: the kinds of findings by the severity of an alert about one that was found late.
+    """Return the groups of a file. `late_kinds`: the kinds of findings by the severity of an alert about a late finding.
 
-    Raises jinja2.UndefinedError for a placeholder without a meaning, and KeyError for an entry without a field that it needs.
+    Raises jinja2.UndefinedError for a placeholder without a meaning, and KeyError for an entry without a required field.
     """
     file = _read(name)
     known: dict[str, Any] = {

@@ -44,13 +44,13 @@ from prober.slo.indicators import Indicator
 from prober.slo.objectives import MINUTE_S, Objective
 
 SEEN_S: Final = 10 * MINUTE_S
-"""A finding is looked for among what is so new; from then on its alert is held, whatever becomes of the counter."""
+"""The age up to which a finding is new, in seconds; afterwards its alert is held, independent of the counter."""
 FINDING_LABELS: Final = (*SUBSCRIPTION, "kind", "status")
 FOUND: Final = (*SUBSCRIPTION, "kind")
 
 RISING_FOR_S: Final = 5 * MINUTE_S
 RISING_MIN: Final = 0.05
-"""Seconds of age per second: three a minute. Where nothing is acknowledged it is 1; a saw tooth comes to 0."""
+"""Seconds of age per second: three a minute. Without acknowledgements it is 1; for a saw tooth about 0."""
 OLD_DEFAULT_S: Final = 60.0
 
 ON_SUBSCRIPTION: Final = f"on subscription {{{{ $labels.subscription }}}} of {ON_TARGET}"
@@ -88,25 +88,25 @@ OVERDUE: Final = "PubsubDeliveryOverdue"
 
 
 def alerts_of(kind: Kind) -> tuple[str, ...]:
-    """The names of the alerts that findings of a kind can fire."""
+    """Return the names of the alerts that findings of a kind can fire."""
     meaning = KINDS[kind]
     violated = (VIOLATED[meaning.guarantee][0],) if Status.VIOLATION in meaning.statuses else ()
     return (*violated, *((OVERDUE,) if meaning.is_wait else ()))
 
 
 def finding_group(options: Options) -> RuleGroup:
-    """The rules about proven findings, which are evaluated often."""
+    """Return the rules about proven findings, which are evaluated often."""
     violated = (_violated(options, guarantee) for guarantee in VIOLATED)
     return RuleGroup("pubsub-prober-findings", FINDINGS_INTERVAL_S, (_new_findings(options), *violated, _overdue(options)))
 
 
 def age_group(objectives: Iterable[Objective]) -> RuleGroup:
-    """The rule about old messages, whose limit is that of an objective."""
+    """Return the rule about old messages; the limit is that of an objective."""
     return RuleGroup("pubsub-prober-ages", INTERVAL_S, (_rising(objectives),))
 
 
 def new_findings(options: Options) -> str:
-    """The recorded number of findings that are news."""
+    """Return the name of the recorded number of new findings."""
     return f"subscription:{PREFIX}_findings:new{prom_duration(_seen_s(options))}"
 
 
@@ -120,7 +120,7 @@ def _new_findings(options: Options) -> RecordingRule:
 
 
 def _found(options: Options, **matchers: Matcher) -> str:
-    """Whether a finding keeps its alert firing.
+    """Return the expression that is true while a finding keeps its alert firing.
 
     The finding fires once, also when the prober restarts in between.
     """
@@ -192,17 +192,16 @@ def _rising(objectives: Iterable[Objective]) -> AlertingRule:
 
 
 def old_s(objectives: Iterable[Objective]) -> float:
-    """From when on a message is old: what the strictest objective about ages says."""
+    """Return the age in seconds from which a message is old: the strictest objective about ages."""
     limits = [one.threshold_s for one in objectives if one.indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE and one.threshold_s]
     return min(limits, default=OLD_DEFAULT_S)
 
 
 def late_kinds() -> dict[Severity, tuple[Kind, ...]]:
-    """The kinds that violate a guarantee, by severity of the nightly job's alert.
+    """Return the kinds that violate a guarantee, by severity of the nightly job's alert about late findings.
 
-    The alert is for findings that were not known before.
-
-    The findings are up to a day old, so none of these alerts is a page. Kinds that are usual, although documented, are information.
+    Late findings are up to a day old, so none of these alerts is a page. Kinds against usual behaviour, which Google documents, are
+    information.
     """
     info = tuple(
         kind for kind in CAN_FAIL if KINDS[kind].guarantee in VIOLATED and VIOLATED[KINDS[kind].guarantee][1] is Severity.INFO

@@ -1,17 +1,17 @@
-"""Rules that follow from the objectives: windows, burn rates, budgets, and the alerts of the SRE workbook.
+"""Rules derived from the objectives: windows, burn rates, budgets, and the alerts of the SRE workbook.
 
-Per objective and target, `prober.slo` defines the calculation: error ratio E = bad / decided of a window, burn rate E / B, and an alert
-where the burn rates of a long and a short window both exceed a factor that follows from the period. Here this is written as rules.
+Per objective and target, `prober.slo` defines the calculation: error ratio E = bad / decided of a window, burn rate E / B, and an alert if
+the burn rates of a long and a short window both exceed a factor that depends on the period. This module writes it as rules.
 
-* Windows up to six hours are read off the counters. Longer ones add up recorded hours: twelve overlapping ones in each hour, divided
-  by twelve, which costs a three-hundredth of the samples and weighs every thing alike, wherever the traffic was.
-* An alert needs so many decided things in its long window that a single bad one cannot make it fire. Without that the first run of a
-  prober that just started would decide over everything.
-* Where nothing was decided there is no ratio (0 / 0 is not a number), so nothing fires: unknown is neither good nor bad.
-* The numbers of bad and of decided things are read off the metrics by the definitions of `prober.slo.indicators`; undecided things are in
+* Windows up to six hours are computed from the counters. Longer ones add up recorded hours: twelve overlapping ones in each hour, divided
+  by twelve, which costs a three-hundredth of the samples and gives every event the same weight.
+* An alert needs enough decided events in its long window that a single bad one cannot make it fire. Otherwise the first run of a newly
+  started prober would decide everything.
+* Without decided events there is no ratio (0 / 0 is not a number), so nothing fires: unknown is neither good nor bad.
+* The numbers of bad and of decided events come from the metrics by the definitions of `prober.slo.indicators`; undecided events are in
   neither number. Both are recorded, and never as ratios, so that they can be added up over windows of uneven traffic.
-* Budget spent = burn rate of the period x measured share of the period, as `prober.slo.budgets` defines it. The measured share is
-  sampled: every `RULE_SAMPLE_S`, whether something was decided within the last `STEP_S`.
+* Budget spent = burn rate of the period x measured share of the period, as `prober.slo.budgets` defines it. The measured share is sampled:
+  every `RULE_SAMPLE_S`, whether an event was decided within the last `STEP_S`.
 * Time is counted in slices of a minute. A minute without data (no scrape, no prober, maintenance) is in neither number.
 """
 
@@ -62,13 +62,15 @@ BY: Final = (*TARGET, "slo", "indicator")
 READ_OFF_MAX_S: Final = 6 * HOUR_S
 EXHAUSTED_FOR_S: Final = 5 * MINUTE_S
 COVERED_MIN: Final = 0.1
-"""The measured share from which the alert about a spent budget can fire: three days of thirty, the longest window of a burn
-alert. Until then those speak, which look at no more than there is."""
+"""The measured share from which the alert about a spent budget can fire: three days of thirty, the longest window of a burn alert.
+
+Until then the burn alerts cover all measured time.
+"""
 
 USUAL: Final = frozenset({Indicator.AFFINITY, Indicator.HEAD_OF_LINE_DELAY})
-"""Behaviour that is usual for the service, but not guaranteed.
+"""Indicators of behaviour that is usual for the service, but not guaranteed.
 
-Less of it pages no one: a page becomes a ticket, a ticket becomes information.
+Their alerts page no engineer: a page becomes a ticket, a ticket becomes information.
 """
 _SEVERITIES: Final = {Urgency.PAGE: Severity.CRITICAL, Urgency.TICKET: Severity.WARNING}
 _SEVERITIES_OF_USUAL: Final = {Urgency.PAGE: Severity.WARNING, Urgency.TICKET: Severity.INFO}
@@ -92,22 +94,22 @@ _DASHBOARDS: Final = {
 
 
 def bad_series(window_s: float) -> str:
-    """The recorded number of bad things in a window."""
+    """Return the name of the recorded number of bad events in a window."""
     return f"slo:{PREFIX}_bad:increase{prom_duration(window_s)}"
 
 
 def decided_series(window_s: float) -> str:
-    """The recorded number of good and bad things in a window."""
+    """Return the name of the recorded number of good and bad events in a window."""
     return f"slo:{PREFIX}_decided:increase{prom_duration(window_s)}"
 
 
 def burn_rate_series(window_s: float) -> str:
-    """The recorded burn rate of a window."""
+    """Return the name of the recorded burn rate of a window."""
     return f"slo:{PREFIX}_burn_rate:ratio{prom_duration(window_s)}"
 
 
 MEASURED: Final = f"slo:{PREFIX}_measured:bool"
-"""1 if something was decided within the last step (`STEP_S`), else 0."""
+"""1 if an event was decided within the last step (`STEP_S`), else 0."""
 COVERED: Final = f"slo:{PREFIX}_period_covered:ratio"
 """The measured share of the period."""
 SPENT: Final = f"slo:{PREFIX}_budget_spent:ratio"
@@ -117,7 +119,7 @@ PERIOD: Final = f"slo:{PREFIX}_period:seconds"
 
 
 def objective_groups(objectives: Iterable[Objective]) -> tuple[RuleGroup, ...]:
-    """One group for each objective, recordings first."""
+    """Return one group for each objective, recordings first."""
     return tuple(RuleGroup(f"pubsub-prober-slo-{one.name}", INTERVAL_S, (*_recordings(one), *_alerts(one))) for one in objectives)
 
 
@@ -154,7 +156,7 @@ def _added_up(recorded: str, window_s: float) -> str:
 
 
 def _covered(objective: Objective) -> str:
-    """The measured samples of the period, of all its samples."""
+    """Return the measured share of all samples of the period, as an expression."""
     samples = f"sum_over_time({_of(objective, MEASURED)}[{prom_duration(objective.window_s)}:{prom_duration(RULE_SAMPLE_S)}])"
     return f"clamp_max({samples} / {prom_number(objective.window_s / RULE_SAMPLE_S)}, 1)"
 
@@ -168,7 +170,7 @@ def _alerts(objective: Objective) -> Iterator[AlertingRule]:
 
 
 def _burn(objective: Objective, urgency: Urgency, alerts: Sequence[BurnAlert]) -> AlertingRule:
-    """One alert for all windows of an urgency: what burns fast, and then more slowly, is one trouble and not two."""
+    """Return one alert for all windows of an urgency: fast burning that slows down is one problem, not two."""
     severities = _SEVERITIES_OF_USUAL if objective.indicator in USUAL else _SEVERITIES
     expressions, reasons = zip(*(_windows(objective, alert) for alert in alerts), strict=True)
     return AlertingRule(
@@ -190,7 +192,7 @@ def _burn(objective: Objective, urgency: Urgency, alerts: Sequence[BurnAlert]) -
 
 
 def _windows(objective: Objective, alert: BurnAlert) -> tuple[str, str]:
-    """When a pair of windows fires, as an expression and in words."""
+    """Return when a pair of windows fires, as an expression and as text."""
     factor = prom_number(alert.factor(objective))
     faster = "faster than it allows" if factor == "1" else f"more than {factor} times as fast"
     long, short = prom_duration(alert.long_s), prom_duration(alert.short_s)
@@ -286,14 +288,14 @@ def _latencies(family: Family, window: str, threshold_s: float) -> SliQueries:
 
 
 def _grown(selected: str, window: str) -> str:
-    """By how much the counters of a target grew within a window, resets seen to."""
+    """Return the growth of the counters of a target within a window, with resets taken into account."""
     return aggregate(increase(selected, window), TARGET)
 
 
 def _ages(window: str, threshold_s: float) -> SliQueries:
-    """A subscription with no key that is probed belongs to a probe instance that another prober has taken over.
+    """Count the minutes with an old message; minutes that the prober may have caused itself are in neither number.
 
-    A minute at whose end the prober could not decide whether the age was its own doing, which it counts, is in neither number.
+    A subscription without probed keys belongs to a probe instance that another prober has taken over.
     """
     doubts = series(families.UNDECIDED_DURATIONS, duration=Indicator.OLDEST_UNACKED_MESSAGE_AGE)
     doubtful = f"({_grown(doubts, prom_duration(2 * SLICE_S))} > 0)"
@@ -305,17 +307,17 @@ def _ages(window: str, threshold_s: float) -> SliQueries:
 
 
 def _stalled_keys(window: str) -> SliQueries:
-    """A key that stands still is one of those that are probed; where it is not known how many stand still, none are counted."""
+    """Count the minutes of stalled keys among the probed ones; without a known number of stalled keys, none."""
     stalled = _highest(outside_maintenance(series(families.STALLED_KEYS)))
     known = binary("and", _highest(series(families.PROBED_KEYS)), stalled)
     return SliQueries(_slices("sum", stalled, window), _slices("sum", known, window))
 
 
 def _highest(expression: str) -> str:
-    """The highest value that any prober has of a subscription."""
+    """Return the highest value of any prober for a subscription."""
     return aggregate(expression, SUBSCRIPTION, "max")
 
 
 def _slices(function: str, expression: str, window: str) -> str:
-    """A function over the values that an expression had minute by minute, added up over subscriptions."""
+    """Return a function over the values of an expression minute by minute, summed over subscriptions."""
     return aggregate(f"{function}_over_time(({expression})[{window}:{prom_duration(SLICE_S)}])", TARGET)

@@ -1,4 +1,4 @@
-"""Settings of an installation for its rules: where alerts lead, and which series they read."""
+"""Settings of an installation for its rules: the link targets of alerts, and the series read."""
 
 from __future__ import annotations
 

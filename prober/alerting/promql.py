@@ -1,7 +1,6 @@
-"""PromQL out of the metric families, for rules and dashboards: none of them can name a metric or a label that does not exist.
+"""PromQL from the metric families, for rules and dashboards: it cannot name a metric or a label that does not exist.
 
-Every function returns a piece of an expression. Layout is part of the result: an operator between several operands stands on a line of
-its own.
+Every function returns a part of an expression. Layout is part of the result: an operator between several operands is on a separate line.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from prober.sinks.metrics.family import Family, MetricType
 from prober.sinks.metrics.scopes import PROBE_INSTANCE, TARGET
 
 Matcher: TypeAlias = str | Iterable[str]
-"""One value, or several of which any will do."""
+"""One value, or several alternatives."""
 
 PROCESS: Final = ("job", "instance")
-"""The labels that Prometheus itself adds: they tell processes apart."""
+"""The labels that Prometheus itself adds: they identify a process."""
 RUN_BY: Final = (*PROCESS, *PROBE_INSTANCE)
-"""The labels of a probe instance and of the prober that runs it. Sums over fewer labels hide a prober, vantage or part that fails."""
+"""The labels of a probe instance and of its prober. Sums over fewer labels hide a failing prober, vantage or part."""
 KNOWN_FOR: Final = "1h"
 """A series that was scraped within this time before is not new."""
 
 
 def series(family: Family, suffix: str = "", /, *narrowed: str, **matchers: Matcher) -> str:
-    """A selector of a family. `suffix` is a histogram's `_bucket` or `_count`.
+    """Return a selector of a family. `suffix` is a histogram's `_bucket` or `_count`.
 
-    Raises ValueError for a label that the family does not have, or that Prometheus replaces when it scrapes.
+    Raises ValueError for a label that the family does not have, or that Prometheus replaces at the scrape.
     """
     if (family.kind is MetricType.HISTOGRAM) != bool(suffix):
         raise ValueError(f"{family.full_name} is {'a' if family.kind is MetricType.HISTOGRAM else 'no'} histogram")
@@ -39,7 +38,7 @@ def series(family: Family, suffix: str = "", /, *narrowed: str, **matchers: Matc
 
 
 def selector(name: str, labels: Iterable[str], /, *narrowed: str, **matchers: Matcher) -> str:
-    """A selector of any series, `labels` being those that it has; `narrowed`: matchers that are written already.
+    """Return a selector of any series with these `labels`; `narrowed`: matchers that are already formatted.
 
     Raises ValueError for a matcher of another label.
     """
@@ -58,12 +57,12 @@ def _matcher(label: str, matcher: Matcher) -> str:
 
 
 def bound(threshold_s: float) -> set[str]:
-    """The bound of a histogram's bucket, as exporters write it: `1.0` or, by some, `1`."""
+    """Return the bound of a histogram's bucket, as exporters write it: `1.0` or, by some, `1`."""
     return {repr(float(threshold_s)), prom_number(threshold_s)}
 
 
 def aggregate(expression: str, by: str | Iterable[str] = (), how: str = "sum") -> str:
-    """Series added up, or aggregated otherwise, for each combination of these labels; without labels, all of them."""
+    """Aggregate series for each combination of these labels, by a sum by default; without labels, all of them."""
     labels = by if isinstance(by, str) else ", ".join(by)
     return f"{how} by ({labels}) ({expression})" if labels else f"{how}({expression})"
 
@@ -74,42 +73,42 @@ def on(labels: Iterable[str]) -> str:
 
 
 def increase(selected: str, window: str) -> str:
-    """By how much each counter grew within a window."""
+    """Return the growth of each counter within a window."""
     return f"increase({selected}[{window}])"
 
 
 def rate(selected: str, window: str) -> str:
-    """How much each counter grew a second within a window."""
+    """Return the growth of each counter per second within a window."""
     return f"rate({selected}[{window}])"
 
 
 def ratio(part: str, whole: str) -> str:
-    """Part of a whole; nothing where the whole is nothing, since a share of nothing is not known."""
+    """Return a part of a whole; no value if the whole is 0, since that share is unknown."""
     return f"{part} / ({whole} > 0)"
 
 
 def binary(operator: str, *operands: str) -> str:
-    """Operands with an operator between them, which stands on a line of its own."""
+    """Join operands with an operator, which is on a separate line."""
     return f"\n{operator}\n".join(operands)
 
 
 def bracketed(expression: str) -> str:
-    """An expression of several lines in parentheses."""
+    """Return an expression of several lines in parentheses."""
     return "(\n" + "\n".join(f"  {line}" for line in expression.splitlines()) + "\n)"
 
 
 def prom_duration(seconds: float) -> str:
-    """As Prometheus writes it: `5m`, `3d`."""
+    """Format a duration like Prometheus: `5m`, `3d`."""
     return write_duration(timedelta(seconds=seconds))
 
 
 def prom_number(value: float) -> str:
-    """A whole number as it is, another with at most six digits, without the noise of binary fractions."""
+    """Format a whole number exactly, any other with at most six digits, without the noise of binary fractions."""
     return str(int(value)) if float(value).is_integer() else f"{value:.6g}"
 
 
 def percent(share: float) -> str:
-    """A share as it was written: `99.95 %`."""
+    """Format a share as it was written: `99.95 %`."""
     return f"{(Decimal(repr(share)) * 100).normalize():f} %"
 
 
@@ -138,7 +137,7 @@ def news(labels: Iterable[str], selected: str, window_s: float) -> str:
 
 
 def restarted(window_s: float) -> str:
-    """The processes whose start timestamp was another one, or absent, `window_s` seconds ago.
+    """Return the processes whose start timestamp was different, or absent, `window_s` seconds ago.
 
     The timestamp is never compared with Prometheus's clock, so a prober with a wrong clock is no exception.
     """
@@ -147,7 +146,7 @@ def restarted(window_s: float) -> str:
 
 
 def outside_maintenance(selected: str, window_s: float = 0.0) -> str:
-    """The series of probers that have the target not under maintenance, now or within the last `window_s` seconds.
+    """Return the series of probers whose target is not under maintenance, now or within the last `window_s` seconds.
 
     For series with the labels of a process, before they are aggregated: the maintenance of one prober hides no series of another.
     """

@@ -19,7 +19,7 @@ HEADER: Final = (
     "# Written by `ordering-prober alerts` from the objectives of the configuration; docs/alerts.md says how to change it.\n"
 )
 FINDINGS_INTERVAL_S: Final = 10.0
-"""Proven findings page, so their rules use the shortest usual scrape interval."""
+"""Interval of the rules about proven findings: these page, so it is the shortest usual scrape interval."""
 INTERVAL_S: Final = 30.0
 LINE_WIDTH: Final = 4096  # no folded strings: a diff shows what changed
 
@@ -35,7 +35,7 @@ SHARE: Final = "{{ $value | humanizePercentage }}"
 
 
 class Severity(StrEnum):
-    """The response that an alert asks for: now, on a working day, none.
+    """The response that an alert demands: now, on a working day, none.
 
     NONE is for the alert that always fires.
     """
@@ -94,11 +94,11 @@ class RecordingRule:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A summary, in one line: no two alerts that fire have the same.
+    """A summary, in one line, different for all firing alerts.
 
     sentence   the same for every occurrence.
-    value      how the value is written: a template, empty if the value has no meaning.
-    subject    names the labels, if some series of the rule lack some of them; else it follows from the labels of the rule.
+    value      a template of the value, empty if the value has no meaning.
+    subject    a template of the labels, if some series of the rule lack some of them; by default derived from the labels of the rule.
     """
 
     sentence: str
@@ -112,10 +112,10 @@ class AlertingRule:
 
     summary       the labels in `by`, a sentence, and the value.
     description   a template; may name the labels in `by`, and `$value`.
-    by            the labels of the expression's result, in so far as links and the description use them.
+    by            the labels of the expression's result that links and the description use.
     for_s         how long the expression must hold before it fires.
-    labels        beside severity and owner.
-    page          a page of the prober's own about it: a path with templates, without the leading slash.
+    labels        further labels, beside severity and owner.
+    page          the prober's page about it: a path with templates, without the leading slash.
     """
 
     name: str
@@ -133,7 +133,7 @@ class AlertingRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleGroup:
-    """Rules that are evaluated one after the other, every `interval_s`."""
+    """Rules that are evaluated in sequence, every `interval_s`."""
 
     name: str
     interval_s: float
@@ -141,7 +141,7 @@ class RuleGroup:
 
 
 def as_yaml(groups: tuple[RuleGroup, ...], options: Options, remark: str = "") -> str:
-    """A rule file, with one more line of comment at its head. The same arguments give the same text."""
+    """Return a rule file, with one more line of comment at its head. Equal arguments return the same text."""
     document = {"groups": [_group(group, options) for group in groups]}
     return HEADER + remark + yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=LINE_WIDTH)
 
@@ -173,14 +173,14 @@ def _alert(rule: AlertingRule, options: Options) -> Document:
 
 
 def _summary(rule: AlertingRule) -> str:
-    """`target/probe/vantage, part 1/2 (environment, region), job/instance: sentence (value)`, as far as the rule has these labels."""
+    """Return `target/probe/vantage, part 1/2 (environment, region), job/instance: sentence (value)`, with the labels that the rule has."""
     subject = rule.summary.subject or subject_of(rule.by)
     value = f" ({rule.summary.value})" if rule.summary.value else ""
     return f"{subject}{': ' if subject else ''}{rule.summary.sentence.removesuffix('.')}{value}."
 
 
 def subject_of(by: Iterable[str]) -> str:
-    """The template that names every label in `by`. The indicator is left out: the objective's name stands for it."""
+    """Return the template of every label in `by`, without the indicator: the objective's name implies it."""
     labels = [label for label in by if label != "indicator"]
     place = [label for label in labels if label in TARGET and label != "target"]
     process = [label for label in labels if label in PROCESS]
@@ -200,18 +200,18 @@ def _dashboard_url(rule: AlertingRule, options: Options) -> str:
 
 
 def _query(labels: Iterable[str], prefix: str = "") -> str:
-    """The query of an address with the values of these labels, escaped; empty without labels."""
+    """Return the query of an address with the values of these labels, escaped; empty without labels."""
     query = "&".join(f"{prefix}{label}={value_of(label)}" for label in labels)
     return f"?{query}" if query else ""
 
 
 def value_of(label: str) -> str:
-    """A label's value as a part of an address."""
+    """Return the template of a label's value for an address."""
     return f"{{{{ $labels.{label} | urlquery }}}}"
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Expressions of several lines are written as such."""
+    """A YAML dumper that writes expressions of several lines as blocks."""
 
 
 def _represent(dumper: _Dumper, text: str) -> yaml.ScalarNode:

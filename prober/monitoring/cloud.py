@@ -1,6 +1,6 @@
-"""Reads Cloud Monitoring, and nothing else: no subscription is used, changed or made.
+"""Read-only access to Cloud Monitoring: no subscription is used, changed or created.
 
-Four requests a project and look, one for each metric, whatever the number of subscriptions. They need `roles/monitoring.viewer` on it.
+Four requests per project and read, one for each metric, for any number of subscriptions. They need `roles/monitoring.viewer` on it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from prober.errors import ProberError
 from prober.monitoring.comparison import Point, ReadFailure, Reading
 
 SPAN_S: Final = 900
-"""So far back points are asked for."""
+"""The period before now for which points are requested, in seconds."""
 TIMEOUT_S: Final = 10.0
 SAMPLE_S: Final = 60
 LINE_LENGTH_MAX: Final = 200
@@ -32,7 +32,7 @@ _DELTAS: Final = {"acked": "ack_message_count", "expired": "expired_ack_deadline
 
 
 class MonitoringError(ProberError):
-    """Cloud Monitoring does not say what was asked; `failure` says why, in one word."""
+    """Cloud Monitoring does not return the requested data; `failure` is the cause in one word."""
 
     def __init__(self, failure: ReadFailure, text: str) -> None:
         super().__init__(text)
@@ -40,14 +40,14 @@ class MonitoringError(ProberError):
 
 
 class CloudMonitoring:
-    """Cloud Monitoring at an endpoint. Its calls block; they may be made in any thread, one at a time."""
+    """Cloud Monitoring at an endpoint. Its calls block; any thread may call it, one at a time."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._client: Any = None
 
     def read(self, names: Iterable[str], now: float) -> Mapping[str, Reading]:
-        """The newest points of subscriptions of one project, by full name. Raises `MonitoringError`; at most four times 10 s."""
+        """Return the newest points of subscriptions of one project, by full name. Raises `MonitoringError`; at most four times 10 s."""
         wanted = {name.rpartition("/")[2]: name for name in names}
         project = "/".join(next(iter(wanted.values())).split("/")[:2])
         try:
@@ -69,7 +69,7 @@ class CloudMonitoring:
         return {name: _reading(short, found) for short, name in wanted.items()}
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         if self._client is not None:
             self._client.transport.close()
 
@@ -104,7 +104,7 @@ class CloudMonitoring:
 
 
 def _client(endpoint: Endpoint) -> Any:
-    """The client of Google's library; an address that is not Google's gets no credentials, as with targets."""
+    """Return the client of Google's library; other addresses than Google's get no credentials, as with targets."""
     try:
         monitoring = import_module("google.cloud.monitoring_v3")
     except ImportError:

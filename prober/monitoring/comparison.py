@@ -3,7 +3,7 @@
 The late side is the subscription, the prober's messages on the same target, both, or none (`nobody`); or it is unknown.
 
 Cloud Monitoring samples a subscription each minute and shows a point minutes later, sometimes with gaps. So the two are compared at the
-time of the newest point and not now, and a point that is too old, missing or cannot be read says nothing: unknown is never `nobody`.
+time of the newest point and not now, and a point that is too old, missing or unreadable proves nothing: unknown is never `nobody`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,20 @@ from typing import Final, NamedTuple
 from prober.durations import write_duration
 
 POINT_AGE_MAX_S: Final = 600.0
-"""An older point says nothing of now. Points are sampled each 60 s and visible after up to 120 s, and "may have occasional gaps" of
-"up to several minutes" (Google, "Monitor Pub/Sub in Cloud Monitoring"; list of metrics)."""
+"""The age from which a point says nothing about the present, in seconds.
+
+Points are sampled each 60 s and visible after up to 120 s, and "may have occasional gaps" of "up to several minutes" (Google, "Monitor
+Pub/Sub in Cloud Monitoring"; list of metrics).
+"""
 SAMPLE_S: Final = 60.0
 RUN_WITHIN_S: Final = 300.0
-"""Only who received messages so shortly before a time is known to have been in time then."""
+"""The period before a time in which a run must have received messages to prove that the prober was in time, in seconds."""
 KEPT_S: Final = 1_800.0
 AGES_MAX, RUNS_MAX = 3_600, 10_000
 
 
 class Side(StrEnum):
-    """How one of the two stood at a time."""
+    """The state of one of the two at a time."""
 
     LATE = "late"
     IN_TIME = "in time"
@@ -46,7 +49,7 @@ class Late(StrEnum):
 
 
 class ReadFailure(StrEnum):
-    """Why own subscriptions could not be read."""
+    """The cause of a failed read of own subscriptions."""
 
     PERMISSION = "permission"
     CREDENTIALS = "credentials"
@@ -56,7 +59,7 @@ class ReadFailure(StrEnum):
 
 
 class Point(NamedTuple):
-    """A value of Cloud Monitoring, and the end of what it is about, in seconds since 1970."""
+    """A value of Cloud Monitoring, and the end of its period, in seconds since 1970."""
 
     value: float
     at: float
@@ -81,8 +84,7 @@ class Reading:
 class ProberSide:
     """State of the prober's own messages on the target at the time of a point.
 
-    `why`: why that is not known.
-
+    `why`: why that is unknown.
     `here`: the prober had runs there; a prober without runs does not contribute.
     """
 
@@ -109,13 +111,13 @@ class OwnSubscriptionStatus:
     prober: ProberSide = ProberSide()
 
     def unknown(self, why: str) -> OwnSubscriptionStatus:
-        """The status when its reading is no longer reliable."""
+        """Return the status with an unreliable reading, for this reason."""
         return replace(self, failure=why, prober=ProberSide(why=why))
 
 
 @dataclass(frozen=True, slots=True)
 class OwnSubscriptionSnapshot:
-    """A subscription of the user's as it is shown: what was read, who is late, and that as a sentence."""
+    """A subscription of the user for display: its reading, the late side, and a sentence about that."""
 
     status: OwnSubscriptionStatus
     late: Late
@@ -123,14 +125,14 @@ class OwnSubscriptionSnapshot:
 
 
 class ProberAges:
-    """How old the oldest unacknowledged message of the prober on a target was during the last half hour, and which runs could tell."""
+    """The age of the prober's oldest unacknowledged message on a target during the last half hour, and the runs then."""
 
     def __init__(self) -> None:
         self._ages: deque[Point] = deque(maxlen=AGES_MAX)
         self._runs: deque[tuple[float, float, bool]] = deque(maxlen=RUNS_MAX)
 
     def aged(self, age_s: float, at: float) -> None:
-        """A message was so old at a time, none of which lies before the last; of each second the oldest is kept."""
+        """Note the age of a message at a time, not before the last one; of each second the oldest is kept."""
         if self._ages and int(self._ages[-1].at) == int(at):
             age_s = max(age_s, self._ages.pop().value)
         self._ages.append(Point(age_s, at))
@@ -138,13 +140,13 @@ class ProberAges:
             self._ages.popleft()
 
     def ran(self, begun_at: float, ended_at: float, *, received: bool) -> None:
-        """A run ended; it received messages or not."""
+        """Note the end of a run, which received messages or not."""
         self._runs.append((begun_at, ended_at, received))
         while self._runs and self._runs[0][1] < ended_at - KEPT_S:
             self._runs.popleft()
 
     def side(self, at: float, late_after_s: float) -> ProberSide:
-        """How the prober stood in the minute before a time. In time is only who was watched and received messages."""
+        """Return the state of the prober in the minute before a time. IN_TIME needs a watched age and received messages."""
         ages = [point.value for point in self._ages if at - SAMPLE_S <= point.at <= at]
         runs = [received for begun, ended, received in self._runs if begun <= at and ended >= at - RUN_WITHIN_S]
         here = bool(self._runs)
@@ -159,7 +161,7 @@ class ProberAges:
 
 
 def shown(statuses: Iterable[OwnSubscriptionStatus], now: float) -> tuple[OwnSubscriptionSnapshot, ...]:
-    """Each subscription once, by name: the newest reading of all probers, and the worst that any of them has to say of its own."""
+    """Return each subscription once, by name: the newest reading of all probers, and the worst state of their own messages."""
     by_name: dict[str, list[OwnSubscriptionStatus]] = {}
     for status in statuses:
         by_name.setdefault(status.name, []).append(status)

@@ -1,7 +1,7 @@
-"""The keys with the highest load on observed streams at the moment, as frozen values.
+"""The keys with the highest current load on observed streams, as immutable values.
 
-An observed stream is one that others publish and the probe `observe` reads. Counts come from sketches of bounded size, so each number is
-an interval that contains the exact one. Both ends are equal as long as a stream has few keys. Nothing here reads a clock.
+An observed stream is published by others and read by the probe `observe`. Counts come from sketches of bounded size, so each number is
+an interval that contains the exact one. Both ends are equal as long as a stream has few keys. This module reads no clock.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from prober.slo.hot_keys import HotKeyClass
 
 
 class Interval(NamedTuple):
-    """The exact value lies between these, both included."""
+    """An interval that contains the exact value, both ends included."""
 
     low: float
     high: float
@@ -32,9 +32,9 @@ class KeyLoad:
 class TopKey:
     """A key with much load.
 
-    key          as the configuration keeps keys: plain, or hashed.
+    key          plain or hashed, as configured.
     heat         its class by load; None if the load does not make it hot.
-    score        how hot it is (`prober.slo.hot_keys.score_of_load`). Class and score follow from the lower ends of the newest known load.
+    score        its heat (`prober.slo.hot_keys.score_of_load`). Class and score derive from the lower ends of the newest known load.
     minute       its load in the last minute; None if the stream was hardly observed in it.
     ten_minutes  its load in the last ten minutes.
     age_s        the largest age of its messages on delivery in the last minute, by publish time; None if none was measured.
@@ -52,10 +52,10 @@ class TopKey:
 class StreamKeys:
     """An observed stream and its top keys, those with the highest score first.
 
-    subscription     the prober's own, as metrics call it.
+    subscription     the prober's own subscription, by its name in metrics.
     observed_at      when the stream was last observed, seconds since 1970.
     observed_s       for how long it was observed in the last ten minutes.
-    keys             how many keys had messages in the last ten minutes, at least; all of them if `exact`.
+    keys             the number of keys with messages in the last ten minutes, at least; all of them if `exact`.
     exact            whether every number is exact, so that both ends of each interval are equal.
     bytes_per_s      data of the whole stream in the last ten minutes; `messages_per_s` likewise.
     """
