@@ -1,4 +1,4 @@
-"""A publisher's own record of what it publishes, for `ordering-prober observe --record`: see `recorded`."""
+"""A publisher's record of its own publishes, for `ordering-prober observe --record`: see `recorded`."""
 
 from prober.client.publisher import RecordedPublisher, recorded
 

@@ -1,18 +1,18 @@
-"""Google's publisher with a record of what it publishes: when each publish began, when and how it ended, and its message id.
+"""Google's publisher with a record of its publishes: the start and the end of each publish, its outcome, and its message id.
 
     publisher = recorded(PublisherClient(...), topic, "orders.publishes.jsonl")
     publisher.publish(topic, data, ordering_key=account)
 
-Nothing is added to the messages: a message id is what ties a line of the record to a delivery. The record numbers the publishes of each key
+Nothing is added to the messages: a message id connects a line of the record with a delivery. The record numbers the publishes of each key
 itself, 1, 2, 3, ..., in the order of the calls of one thread: a *writer*, in the words of the checker an epoch. Two threads that publish on
 one key at the same time are two writers, and their messages have no order, with one exception: a message that was confirmed before another
-publish began must come before it.
+publish started must precede it.
 
-A writer remembers at most `KEYS_MAX` keys; then it restarts, as another one.
+A writer remembers at most `KEYS_MAX` keys; then it restarts as another writer.
 
-A thread of its own writes the record, so publishers do not wait for the disk. Events that cannot be written are dropped and counted: when
-more than `QUEUED_MAX` events wait, when the file is full (`bytes_max`), when the disk is. An `interrupted` event stands for the dropped
-ones, so that a reader of the file knows of the gap.
+A separate thread writes the record, so publishers do not wait for the disk. Events that cannot be written are dropped and counted: when
+more than `QUEUED_MAX` events wait, when the file is full (`bytes_max`), or when the disk is full. An `interrupted` event replaces the
+dropped ones, so that a reader of the file knows of the gap.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class GooglePublisher(Protocol):
     """What is used of google.cloud.pubsub_v1.PublisherClient."""
 
     def publish(self, topic: str, data: bytes, ordering_key: str = "", **options: Any) -> Future[str]:
-        """Takes a message; the future has its id."""
+        """Publish a message; the result of the future is its id."""
 
     def stop(self) -> None:
-        """Sends what waits."""
+        """Send the pending messages."""
 
 
 class RecordedPublisher:
-    """A publisher with a record; whatever it is not asked to record goes to the publisher as it is. For any thread."""
+    """A publisher with a record; calls and attributes without a record pass to the publisher unchanged. For any thread."""
 
     def __init__(self, publisher: GooglePublisher, topic: str, file: RecordFile, region: str) -> None:
         self._publisher, self._topic, self._file, self._region = publisher, topic, file, region
@@ -63,11 +63,11 @@ class RecordedPublisher:
 
     @property
     def dropped(self) -> int:
-        """How many events of the record were dropped: more than could be written waited, or the file could not be written."""
+        """The number of dropped events of the record: too many were waiting, or the file could not be written."""
         return self._file.dropped
 
     def publish(self, topic: str, data: bytes, ordering_key: str = "", **options: Any) -> Future[str]:
-        """As that of the publisher, with the same result and the same errors."""
+        """Publish like the publisher, with the same result and the same errors."""
         if topic != self._topic or not ordering_key or not isinstance(data, bytes):
             return self._publisher.publish(topic, data, ordering_key=ordering_key, **options)
         epoch, seq = self._number(ordering_key)
@@ -83,7 +83,7 @@ class RecordedPublisher:
         return future
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Stops the publisher, and ends the record when the pending publishes have ended, at most so many seconds later.
+        """Stop the publisher, and close the record after the pending publishes have ended, at most `timeout_s` seconds later.
 
         The publisher of Google ends pending publishes when it stops, with a confirmation or an error, and does not wait for that.
         """
@@ -102,7 +102,7 @@ class RecordedPublisher:
         self.stop()
 
     def _number(self, key: str) -> tuple[str, int]:
-        """The writer that this thread is, and the number of its next publish on a key."""
+        """Return the writer of this thread, and the number of its next publish on a key."""
         here = self._here
         numbers: dict[str, int] | None = getattr(here, "numbers", None)
         if numbers is None or (len(numbers) >= KEYS_MAX and key not in numbers):
@@ -112,7 +112,7 @@ class RecordedPublisher:
         return here.writer, number
 
     def _ended(self, key: str, epoch: str, seq: int, future: Future[str]) -> None:
-        """A publish ended, in whatever thread."""
+        """Record the end of a publish, in any thread."""
         failed = future.cancelled() or future.exception() is not None
         message_id = "" if failed else future.result()
         self._file.record(lambda t: Published(t, key, epoch, seq, message_id) if message_id else PublishUnknown(t, key, epoch, seq))
@@ -124,20 +124,21 @@ class RecordedPublisher:
 def recorded(
     publisher: GooglePublisher, topic: str, path: str | os.PathLike[str], *, region: str = "", bytes_max: int = BYTES_MAX
 ) -> RecordedPublisher:
-    """A publisher that records what it publishes on ordering keys of one topic, `projects/PROJECT/topics/NAME`, into a trace file.
+    """Return a publisher that records its publishes on ordering keys of one topic, `projects/PROJECT/topics/NAME`, in a trace file.
 
-    No publish waits for the record or fails because of it: what cannot be written is dropped and counted (`dropped`). The file grows to
-    `bytes_max` bytes at most; one that is there is continued. `region`: where the publisher publishes, if it publishes in one region and
+    No publish waits for the record or fails because of it: events that cannot be written are dropped and counted (`dropped`). The file
+    grows to
+    `bytes_max` bytes at most; an existing file is continued. `region`: the publishing region, if the publisher publishes in one region and
     others do not. Call `stop` at the end. Raises OSError if the file cannot be opened for writing.
     """
     return RecordedPublisher(publisher, topic, RecordFile(path, topic, bytes_max=bytes_max), region)
 
 
 class RecordFile:
-    """A trace file that grows. `record` may be called from any thread, never waits and raises nothing; the rest is for one thread."""
+    """A growing trace file. Any thread may call `record`, which never waits or raises; the rest is for one thread."""
 
     def __init__(self, path: str | os.PathLike[str], name: str, *, bytes_max: int = BYTES_MAX) -> None:
-        """Begins the file, or goes on with the one that is there. `name`: the topic. Raises OSError if it cannot be written."""
+        """Create the file, or continue an existing one. `name`: the topic. Raises OSError if it cannot be written."""
         self._stream: BinaryIO = open(path, "ab", buffering=0)  # noqa: SIM115  # the thread closes it
         self._room = bytes_max - self._stream.tell()
         self._queue: SimpleQueue[Event | None] = SimpleQueue()
@@ -153,11 +154,11 @@ class RecordFile:
 
     @property
     def dropped(self) -> int:
-        """How many events are not in the file, and never will be."""
+        """The number of events that were not and will not be written."""
         return self._unqueued + self._unwritten
 
     def record(self, event: Callable[[float], Event]) -> None:
-        """Takes the event that happens now; it is made with the time, in seconds since 1970, which never goes back in the file."""
+        """Record an event of now, created with the time in seconds since 1970, which never goes back in the file."""
         with self._lock:  # held for as long as it takes to read a clock
             if self._closed or self._queue.qsize() >= QUEUED_MAX:
                 self._unqueued += 1
@@ -205,7 +206,7 @@ class RecordFile:
             return b""
 
     def _write(self, lines: bytes, events: int) -> None:
-        """Writes whole lines, or none of them."""
+        """Write whole lines, or none of them."""
         try:
             if len(lines) > self._room:
                 raise OSError("the file is full")

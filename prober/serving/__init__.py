@@ -1,4 +1,1 @@
-"""Web servers in the caller's event loop.
-
-They serve the API, and the endpoint that Pub/Sub pushes to.
-"""
+"""Web servers in the caller's event loop, for the API and the push endpoint of Pub/Sub."""

@@ -1,9 +1,9 @@
 """The web server, in the caller's event loop. The caller also handles signals.
 
 No connection waits for its client for long, and waiting connections never exclude other clients. uvicorn closes only a connection that is
-silent after an answer. A connection without a complete request, and one whose client does not read the answer, would stay for ever. A
-connection *waits* while it depends on its client alone: before a request, while headers or body come, and while an answer cannot be sent
-on.
+silent after an answer. A connection without a complete request, or whose client does not read the answer, would stay open for ever. A
+connection *waits* while it depends on its client alone: before a request, while headers or body arrive, and while an answer cannot be
+sent.
 """
 
 from __future__ import annotations
@@ -29,32 +29,30 @@ GRACE_S: Final = 2
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 WAIT_MAX_S: Final = 10.0
-"""So long a connection may be idle, and so long the headers of a request may take. How long a body may take, the app says."""
+"""The longest idle time of a connection, and the longest time for the headers of a request. The app limits the time for a body."""
 READ_MIN_BYTES: Final = 10 << 10
-"""A client that reads less of an answer than this in `WAIT_MAX_S` is disconnected."""
+"""The bytes of an answer that a client must read in `WAIT_MAX_S` to stay connected."""
 CONNECTIONS_MAX: Final = 512
-"""More than requests at a time, so that there is always one that waits; file descriptors are often limited to 1,024."""
+"""Largest number of connections, above that of concurrent requests, so that one is always waiting; file descriptors often end at 1,024."""
 ACCEPTED_AT_ONCE: Final = 16
-"""Connections that the event loop takes in before it does anything else: so many more than `CONNECTIONS_MAX` may be open until it closes
-those that are too many, and so long everything else waits.
+"""Number of connections that the event loop accepts before it does anything else.
+
+So many more than `CONNECTIONS_MAX` may be open until it closes the surplus, and for so long everything else waits.
 """
 THREADS_MAX: Final = 4
-"""Routes that run at a time. More would not be faster, since one thread at a time runs Python, and would keep the event loop waiting, on
-which probes measure time.
+"""Number of routes that run at a time.
+
+More would not be faster, since only one thread at a time runs Python, and would delay the event loop, on which probes measure time.
 """
 KNOCKING_MAX: Final = 2048
-"""Connections that wait in the system to be taken in; further ones try again a second later."""
+"""Number of connections that wait in the system to be accepted; further ones try again a second later."""
 
 
 async def serve(app: FastAPI, listening: socket.socket, *, announce: Callable[[str], None]) -> None:
-    """Serve an app on a socket of `listen` until cancelled.
+    """Serve an app on a socket of `listen` until cancelled; then requests under way may end, for two seconds at most.
 
-    Then requests under way may end, for two seconds at most.
-
-    From then on `app.state.is_ending` is true: an answer without an end ends by itself.
-
-    `announce` is called with the URL once the server accepts connections. A wildcard address is announced as the loopback address. Requests
-    are logged by `uvicorn.access` if that logs at debug level.
+    From then on `app.state.is_ending` is true: an endless answer ends itself. `announce` is called with the URL once the server accepts
+    connections. A wildcard address is announced as the loopback address. `uvicorn.access` logs requests if it logs at debug level.
     """
     app.state.is_ending = False
     current_default_thread_limiter().total_tokens = THREADS_MAX
@@ -69,7 +67,7 @@ async def serve(app: FastAPI, listening: socket.socket, *, announce: Callable[[s
 
 
 async def serve_until(stop: asyncio.Event, app: FastAPI, listening: socket.socket, *, announce: Callable[[str], None]) -> None:
-    """Serves an app until `stop` is set, or it cannot go on."""
+    """Serve an app until `stop` is set, or the server fails."""
     serving = asyncio.create_task(serve(app, listening, announce=announce))
     stopping = asyncio.create_task(stop.wait())
     try:
@@ -83,7 +81,7 @@ async def serve_until(stop: asyncio.Event, app: FastAPI, listening: socket.socke
 
 @contextmanager
 def reload_signal(reload: Callable[[], None] | None) -> Iterator[None]:
-    """Inside of this SIGHUP calls `reload`, and does nothing else. None: it ends the process, as when a terminal is closed."""
+    """Call `reload` on SIGHUP within this context, and do nothing else then. None: SIGHUP ends the process, as a closed terminal does."""
     if reload is None:
         yield
         return
@@ -97,7 +95,7 @@ def reload_signal(reload: Callable[[], None] | None) -> Iterator[None]:
 
 @contextmanager
 def stop_signals() -> Iterator[asyncio.Event]:
-    """An event that is set by SIGINT or SIGTERM, which do nothing else inside of this."""
+    """Return an event that SIGINT or SIGTERM sets; they do nothing else within this context."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
@@ -109,7 +107,7 @@ def stop_signals() -> Iterator[asyncio.Event]:
 
 
 class _Server(Server):
-    """uvicorn, which otherwise takes the signal handlers of the process; says when it answers."""
+    """uvicorn without its signal handlers; calls `up` once it accepts connections."""
 
     def __init__(self, config: Config, up: Callable[[], None]) -> None:
         super().__init__(config)
@@ -145,9 +143,9 @@ def _config(app: FastAPI) -> Config:
 
 
 async def listen(host: str, port: int, section: str = "api") -> socket.socket:
-    """A listening socket on the first address that the host stands for; port 0 takes a free one.
+    """Return a listening socket on the first address of the host; port 0 chooses a free one.
 
-    Connections wait until they are served. Raises ConfigError, which names the `section` of the configuration that chose the address.
+    Connections wait until they are served. Raises ConfigError, which names the `section` of the configuration with the address.
     """
     try:
         addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -177,7 +175,7 @@ def _url(listening: socket.socket) -> str:
 
 
 class HttpConnection(H11Protocol):
-    """A connection. When there are more than `CONNECTIONS_MAX`, the one that has been waiting longest is closed for the new one."""
+    """A connection. Beyond `CONNECTIONS_MAX`, the longest waiting connection is closed for the new one."""
 
     _waits_since: float | None = None
     _timer: asyncio.TimerHandle | None = None
@@ -185,19 +183,19 @@ class HttpConnection(H11Protocol):
     _unsent = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Someone has connected."""
+        """Add a connection; close the longest waiting one if there are too many."""
         super().connection_made(transport)
         self._wait()
         if len(self.connections) > CONNECTIONS_MAX:
             _longest_waiting(self)._close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is no more."""
+        """Stop the timer of a closed connection."""
         self._do_not_wait()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come. The first ones of a request give it its time; further ones do not."""
+        """Process received bytes. The first ones of a request restart its time limit; further ones do not."""
         if not self._asks:
             self._asks = True
             self._wait()
@@ -205,35 +203,35 @@ class HttpConnection(H11Protocol):
         self._look()
 
     def on_response_complete(self) -> None:
-        """An answer has been handed over, though perhaps not sent."""
+        """Start to wait after an answer has been passed to the transport, though perhaps not sent."""
         self._asks = False
         self._wait()
         super().on_response_complete()  # which begins with the next request, if that is there already
         self._look()
 
     def pause_writing(self) -> None:
-        """The client does not read as fast as the answer is made."""
+        """Start to wait: the client reads more slowly than the answer is produced."""
         super().pause_writing()
         self._wait()
 
     def resume_writing(self) -> None:
-        """The client has read on."""
+        """End the wait: the client has continued to read."""
         super().resume_writing()
         self._look()
 
     def shutdown(self) -> None:
-        """The server ends. A request whose body is not there by now is not answered any more."""
+        """Close the connection at the end of the server, if the body of its request is incomplete."""
         super().shutdown()
         if self._is_under_way() and self.cycle.more_body:
             self._close()
 
     def _is_under_way(self) -> bool:
-        """Whether a request is being answered, or will be as soon as its body is there."""
+        """Return whether a request is being answered, or will be after its body has arrived."""
         cycle = cast(RequestResponseCycle | None, self.cycle)  # None before the first request
         return cycle is not None and not cycle.response_complete
 
     def _look(self) -> None:
-        """Ends waiting while a request is being answered. Until its body is there it may still be closed for another one."""
+        """End the wait while a request is being answered. Until its body is complete it may still be closed for another connection."""
         if not self._is_under_way() or self.flow.write_paused:
             return
         if self.cycle.more_body:
@@ -266,13 +264,13 @@ class HttpConnection(H11Protocol):
             self._close()
 
     def _close(self) -> None:
-        """At once: what is not sent by now will not be read."""
+        """Close at once: unsent data will not be read."""
         self._do_not_wait()
         self.transport.abort()
 
 
 def _longest_waiting(newest: HttpConnection) -> HttpConnection:
-    """Among all of its server; the newest one itself, if all others are being answered."""
+    """Return the longest waiting connection of the server; the newest one itself, if all others are being answered."""
     waiting = {
         one: one._waits_since for one in newest.connections if isinstance(one, HttpConnection) and one._waits_since is not None
     }
