@@ -125,7 +125,7 @@ _NOTHING_WRITTEN: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 def groups_by_file(objectives: Iterable[Objective], options: Options) -> Mapping[str, tuple[RuleGroup, ...]]:
-    """All rules, by the name of their file."""
+    """Return all rules, by the name of their file."""
     declared, late = tuple(objectives), late_kinds()
     return {
         OBJECTIVES: (*objective_groups(declared), age_group(declared)),
@@ -137,9 +137,9 @@ def groups_by_file(objectives: Iterable[Objective], options: Options) -> Mapping
 def rule_files(
     objectives: Iterable[Objective], options: Options | None = None, written: Mapping[str, Any] = _NOTHING_WRITTEN
 ) -> Mapping[str, str]:
-    """The text of each file by its name; the same every time.
+    """Return the text of each file by its name; the same for equal arguments.
 
-    `written` is the section `slos` of the configuration that the objectives come from. The one file that depends on objectives names it
+    `written` is the section `slos` of the configuration with the objectives. The one file that depends on objectives contains it
     at its head, so that the Helm chart, which cannot compute rules, can refuse rules of other objectives than those of the configuration.
     """
     chosen = options or Options()

@@ -217,7 +217,7 @@ END: Final = "<!-- end of what is made -->\n"
 
 
 def with_tables(page: str) -> str:
-    """The page with its tables as they should be. Raises ValueError if it has not the place for them, which is marked."""
+    """Return the page with updated tables. Raises ValueError if the marks of their place are missing."""
     before, _, rest = page.partition(BEGINNING)
     _, found, after = rest.partition(END)
     if not found:

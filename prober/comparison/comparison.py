@@ -270,11 +270,11 @@ def _finite(value: float | None) -> float | None:
 
 
 RUNS_MAX: Final = 5_000
-"""Of more runs of a target within the window, the newest are compared."""
+"""Number of compared runs of a target within the window; of more, the newest."""
 
 
 def compare_stored(queries: StatusQueries, settings: ComparisonSettings, common: CommonExperiments, now: float) -> Comparison:
-    """Compares two targets by their runs of the last `window` before `now`, seconds since 1970. Blocks. Raises what the store raises."""
+    """Compare two targets by their runs of the last `window` before `now`, seconds since 1970. Blocks. Raises the store's errors."""
     since = now - settings.window.total_seconds()
     baseline, candidate = (_runs(queries, target, since) for target in (settings.baseline, settings.candidate))
     pairs = pairs_of(baseline, candidate, common.apart_max_s)
@@ -295,19 +295,19 @@ def _runs(queries: StatusQueries, target: str, since: float) -> list[RunResult]:
 
 
 class StoredComparisons:
-    """Reports the comparisons of a configuration to the metrics. If the store does not answer, they are unknown."""
+    """The metrics of the configured comparisons. They are unknown if the store does not answer."""
 
     def __init__(self, config: Config, metrics: ComparisonMetrics, queries: StatusQueries) -> None:
         self._metrics, self._queries = metrics, queries
         self.follow(config)
 
     def follow(self, config: Config) -> None:
-        """Compares what this configuration says from now on."""
+        """Use the comparisons of this configuration from now on."""
         self._comparisons = comparisons_of(config)
         self._metrics.follow(_targets(each.settings) for each in self._comparisons)
 
     def look(self) -> None:
-        """Compares once. Blocks."""
+        """Update all comparisons once. Blocks."""
         for each in self._comparisons:
             targets = _targets(each.settings)
             try:

@@ -109,5 +109,5 @@ def identity_of(finding: Finding) -> Identity:
 
 
 def grounds_of(finding: Finding) -> frozenset[str]:
-    """Its reasons: every event that one cites stays. Not compared is for how long something was in the way, nor the names of epochs."""
+    """Return the reasons of a finding in a comparable form: without the durations of obstacles, and without the names of epochs."""
     return frozenset(_OF_EPOCH.sub("", one.partition(":")[0] if one.startswith("not delayed ") else one) for one in finding.reasons)

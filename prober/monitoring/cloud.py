@@ -140,11 +140,11 @@ def _line(error: Exception) -> str:
 
 
 PREFIX_PARTS: Final = 3
-"""Of `projects/PROJECT/subscriptions/NAME`, the parts before the name."""
+"""Number of parts before the name in `projects/PROJECT/subscriptions/NAME`."""
 
 
 class Chosen(NamedTuple):
-    """The full names that are chosen, and how many other matches exceed the limit."""
+    """The full names of the chosen subscriptions, and the number of further matches beyond the limit."""
 
     names: tuple[str, ...]
     left_out: int
@@ -158,7 +158,7 @@ class Rule:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def choose(self, found: Mapping[str, Mapping[str, str]], known: Collection[str], room: int) -> Chosen:
-        """At most `room` of the subscriptions that match, given all with their labels.
+        """Return at most `room` of the matching subscriptions, given all with their labels.
 
         Those `known` come first, then the order is by name.
         """

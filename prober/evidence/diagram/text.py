@@ -150,14 +150,14 @@ def _cut(text: str, length: int) -> str:
 
 
 TIMES_MIN: Final = 4
-"""Fewer repetitions keep their rows."""
+"""Smallest number of repetitions that are merged."""
 PERIOD_MAX: Final = 4
-"""At most so many steps repeat by turns, such as a publish and its confirmation."""
+"""Largest number of alternating steps that repeat together, such as a publish and its confirmation."""
 _NUMBERED: Final = re.compile(r"(?P<before>|.*:)(?P<number>\d+)(?P<behind>'*)", re.ASCII)
 
 
 def collapsed(diagram: Diagram) -> Diagram:
-    """The same diagram with one row for each step that is repeated; bars move along."""
+    """Return the diagram with one row for each repeated step; bars keep their rows."""
     rows: list[Row] = []
     places: list[int] = []
     index = 0
@@ -172,7 +172,7 @@ def collapsed(diagram: Diagram) -> Diagram:
 
 
 def _repetition(rows: Sequence[Row], index: int) -> tuple[int, int]:
-    """How many steps repeat from a row on, and how often they occur; (1, 1): that row stands alone."""
+    """Return how many steps repeat from a row on, and how often; (1, 1) if the row does not repeat."""
     for period in range(1, PERIOD_MAX + 1):
         end = index + period
         while end < len(rows) and _follows(rows[end], rows[end - period]):
@@ -184,7 +184,7 @@ def _repetition(rows: Sequence[Row], index: int) -> tuple[int, int]:
 
 
 def _follows(row: Row, before: Row) -> bool:
-    """Whether a row is the same step with the next message."""
+    """Return whether a row is the same step with the next message."""
     if row.mark is not Mark.NONE or before.mark is not Mark.NONE or not row.number or not before.number:
         return False
     match row.shape, before.shape:
@@ -194,7 +194,7 @@ def _follows(row: Row, before: Row) -> bool:
 
 
 def _step(arrow: Arrow) -> Arrow:
-    """The arrow without what differs from message to message: the id in a reply does, elsewhere an id tells two records apart."""
+    """Return the arrow without the parts that differ between messages: in a reply also its message id."""
     return replace(arrow, message="", record="" if arrow.sort is Sort.REPLY else arrow.record)
 
 
