@@ -1,6 +1,6 @@
-"""What can go wrong that a user or operator can do something about. Each is one clear line; none is ever the service's misbehaviour.
+"""Errors that a user or operator can resolve. Each is one clear line; none is ever a violation by the service.
 
-What the service did wrong is a finding, what we did wrong is a bug; neither is one of these.
+A violation by the service is a finding, a fault of the prober is a bug; neither is one of these.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class NotThere(BrokerError):
 
 
 class CheckpointUnavailable(ProberError):
-    """What a run left for the next one cannot be read or written."""
+    """The state that a run stored for the next one cannot be read or written."""
 
 
 class NotOurs(BrokerError):

@@ -31,7 +31,7 @@ OURS: Final = ("api", "prober", "spark_jobs", "uvicorn")
 """Loggers that use the configured level. Libraries write warnings and worse."""
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
-"""What every record has, and what uvicorn adds for terminals: anything else is a field."""
+"""The attributes of every record, and those that uvicorn adds for terminals: all others are fields."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 

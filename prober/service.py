@@ -125,7 +125,7 @@ class Service:
         return self._live.snapshot(wall_s(), self._troubles(), self._top_keys.snapshot())
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:
-        """What a scrape with this Accept header gets: content type and body."""
+        """Return the content type and body of a scrape with this Accept header."""
         return await self._scrapes.page(accept)
 
     def is_stored(self) -> bool:
@@ -148,7 +148,7 @@ class Service:
 
     @property
     def queries(self) -> StatusQueries:
-        """What was, of all probers of the store; they block."""
+        """The stored results of all probers of the store; its methods block."""
         return StatusQueries(self._database)
 
     def failed(self, error: Exception) -> None:
@@ -169,7 +169,7 @@ class Service:
         self._following.ask()
 
     def _troubles(self) -> tuple[str, ...]:
-        """What is wrong with the prober itself, for those who look at the page."""
+        """Return the problems of the prober itself, for the status page."""
         troubles = [self._configuration.trouble] if self._configuration.trouble else []
         troubles += self._assignments.stuck()
         troubles += [*self._status.state().troubles, *self._own.troubles]

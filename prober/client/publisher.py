@@ -43,7 +43,7 @@ _LINES_AT_ONCE: Final = 1_000
 
 
 class GooglePublisher(Protocol):
-    """What is used of google.cloud.pubsub_v1.PublisherClient."""
+    """The used part of google.cloud.pubsub_v1.PublisherClient."""
 
     def publish(self, topic: str, data: bytes, ordering_key: str = "", **options: Any) -> Future[str]:
         """Publish a message; the result of the future is its id."""
@@ -171,7 +171,7 @@ class RecordFile:
             self._queue.put(event(self._latest_t))
 
     def close(self) -> None:
-        """Writes what waits, for at most `CLOSE_TIMEOUT_S`, and ends. What is recorded after it is dropped."""
+        """Write the pending events, for at most `CLOSE_TIMEOUT_S`, and close the file. Later events are dropped."""
         with self._lock:
             if self._closed:
                 return
@@ -189,7 +189,7 @@ class RecordFile:
                 self._write(b"".join(map(self._line, events)), len(events))
 
     def _next(self) -> Event | None:
-        """What waits, without waiting for it; the end is left where it is."""
+        """Return the next queued event without waiting, else None; leave the end mark in the queue."""
         try:
             event = self._queue.get_nowait()
         except Empty:

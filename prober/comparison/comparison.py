@@ -189,7 +189,7 @@ def in_words(seconds: float) -> str:
 
 
 def what_is_compared(aspect: Aspect) -> str:
-    """What of a run is compared."""
+    """Return a description of the compared value."""
     if aspect.statistic is Statistic.SHARE:
         counted = MEANINGS[aspect.indicator]
         return f"the share that is bad: a {counted.unit} is bad if {counted.bad}"
@@ -197,7 +197,7 @@ def what_is_compared(aspect: Aspect) -> str:
 
 
 def numbers(each: ComparedAspect) -> str:
-    """What was measured of an aspect, and what it proves."""
+    """Return the measurements of an aspect and the interval of the difference, as text."""
     if each.difference is None or each.baseline is None or each.candidate is None:
         return why_unknown(each)
     value, low, high = (aspect_amount(each, number, signed=True) for number in each.difference)
@@ -207,7 +207,7 @@ def numbers(each: ComparedAspect) -> str:
 
 
 def amount_or_unknown(each: ComparedAspect, value: float | None) -> str:
-    """What was measured."""
+    """Format a measurement; `unknown` for None."""
     return "unknown" if value is None else aspect_amount(each, value)
 
 

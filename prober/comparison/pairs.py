@@ -1,15 +1,15 @@
 """Pairs of runs of two targets, and their measurements.
 
 A pair is a run of a probe at the baseline and the run of the same probe, from the same vantage and with the same part of the keys, at the
-candidate that began at about the same time. What happens to both, such as a slow minute of the network, is the same for both then.
+candidate that began at about the same time. Events that affect both, such as a slow minute of the network, are the same for both then.
 
-*What a run measured* is what it counts everywhere else (`prober.slo.counts`), with one difference: of the guarantees about order,
-redelivery and affinity only opportunities count. These are decisions of the service that would be reported as a violation if they were
-wrong (`prober.core.opportunity_counters`). A redelivery with nothing behind it cannot be wrong, so it proves nothing. The undecided share
-stays the same.
+*Measurements of a run* are its counts everywhere else (`prober.slo.counts`), with one difference: of the guarantees about order, redelivery
+and affinity only opportunities count. These are decisions of the service that would be reported as a violation if they were wrong
+(`prober.core.opportunity_counters`). A redelivery without a later message cannot be wrong, so it proves nothing. The undecided share stays
+the same.
 
-*What is left out:* a run that ended by a mistake of ours says nothing about its target, nor does its pair. A run that could not reach its
-target stays: what it could not publish is bad.
+*Exclusions:* a run that an internal error of the prober ended proves nothing about its target, nor does its pair. A run that could not
+reach its target counts: its unsent publishes are bad.
 
 Two targets can be compared by the experiments that both run alike (`common_to`).
 """
@@ -40,7 +40,7 @@ _OPPORTUNITIES: Final = MappingProxyType(
 
 
 class ComparedExperiment(NamedTuple):
-    """What both runs of a pair have in common."""
+    """The probe, vantage and part that both runs of a pair have in common."""
 
     probe: str
     vantage: str
@@ -58,7 +58,7 @@ class PairOfRuns(NamedTuple):
 
     @property
     def experiment(self) -> ComparedExperiment:
-        """What ran."""
+        """The experiment of both runs."""
         return experiment_of(self.baseline)
 
     @property
@@ -68,7 +68,7 @@ class PairOfRuns(NamedTuple):
 
 
 def experiment_of(run: RunResult) -> ComparedExperiment:
-    """What ran there, wherever it was."""
+    """Return the experiment of a run, independent of its target."""
     return ComparedExperiment(run.probe, run.vantage, run.part)
 
 
@@ -109,7 +109,7 @@ def _matched(baseline: Sequence[RunResult], candidate: Sequence[RunResult], apar
 
 
 def measured_by(pairs: Iterable[PairOfRuns]) -> list[Measured]:
-    """What these pairs measured of each aspect, without what neither run of any pair measured."""
+    """Return the measurements of each aspect by these pairs, without aspects that no run measured."""
     reported = [pair for pair in pairs if not pair.is_ours]
     every = (
         _shares(aspect, reported) if aspect.statistic is Statistic.SHARE else _durations(aspect, reported) for aspect in ASPECTS
@@ -149,7 +149,7 @@ def _seconds(aspect: Aspect, run: RunResult) -> float | None:
 
 
 def _counts(indicator: Indicator, run: RunResult) -> SliCounts:
-    """What a run counts; of one that counts for nothing, such as under maintenance, nothing."""
+    """Return the counts of a run for an indicator; none for a run that does not count, such as under maintenance."""
     if not run.checks:
         return SliCounts()
     counted = run.checks.get(indicator, SliCounts())
@@ -173,11 +173,11 @@ def _of_opportunities(counted: SliCounts, opportunities: int) -> SliCounts:
 
 @dataclass(frozen=True, slots=True)
 class CommonExperiments:
-    """What two targets have in common.
+    """The common experiments of two targets.
 
-    apart_max_s   for each experiment that both run alike, how far apart two runs of a pair may begin: the longest
+    apart_max_s   for each experiment that both run alike, the largest difference of the start times of a pair: the longest
                   time between two runs.
-    different     probes that both run, each in its own way, so that they cannot be compared.
+    different     probes that both run with different settings, so that they cannot be compared.
     """
 
     apart_max_s: Mapping[ComparedExperiment, float]
@@ -185,7 +185,7 @@ class CommonExperiments:
 
 
 def common_to(baseline: TargetSettings, candidate: TargetSettings) -> CommonExperiments:
-    """What both run, as it is configured. How often does not matter: who runs more often has runs without a pair."""
+    """Return the common configured experiments. Different intervals do not matter: the more frequent target has runs without a pair."""
     both = [probe for probe in baseline.probes if probe in candidate.probes]
     alike = [probe for probe in both if _work(baseline.probes[probe]) == _work(candidate.probes[probe])]
     found = {

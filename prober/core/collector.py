@@ -39,10 +39,10 @@ ELSEWHERE: Final = "order holds within one publishing region, and the region of 
 
 SETTLED: Final = "not explained by a seek, purge, filter change or hole in the record: none had still to settle"
 ONE_REGION: Final = "not published in several regions: the rules exclude that, or the region of each publish is on record"
-"""What rules out the explanations that are the same for all findings."""
+"""The fact that rules out the explanations common to all findings."""
 
 NOTHING: Final[Mapping[str, float]] = {}
-"""What an informational finding relies on."""
+"""The assumptions of an informational finding: none."""
 
 INFO: Final = Status.INFO
 

@@ -1,4 +1,4 @@
-"""What happened: the one vocabulary that the whole project speaks.
+"""Events: the common vocabulary of the whole project.
 
 The recorder, trace files, the history, the simulator and the Spark audit all use these values; the verifier consumes them in
 recorder order. Every event is an immutable fact with `t`, the recorder's monotonic clock in seconds. Nothing in the core reads
@@ -11,8 +11,8 @@ Three families:
 * session and control events belong to a subscription and concern every key on it.
 
 A *session* is a first-in-first-out channel from the service to the recorder: one StreamingPull stream, one PullResponse or one push
-request. A *subscriber* is what owns sessions: the `client_id` of streaming pull (the service keeps affinity across reconnects of one
-client id); for pull and push every session is its own subscriber.
+request. A *subscriber* owns sessions: the `client_id` of streaming pull (the service keeps affinity across reconnects of one client id);
+for pull and push every session is its own subscriber.
 
 mypy proves that no code changes an event. `frozen=True` would also check that at run time, and would assign each field through
 `object.__setattr__`: an event would take five times as long to make, which is longer than to verify it (docs/performance.md).

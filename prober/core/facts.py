@@ -121,7 +121,7 @@ class Delivery:
 
     @property
     def owner(self) -> str | None:
-        """Who holds it."""
+        """The subscriber that holds it; None if unknown."""
         return self.session.owner
 
     @property

@@ -1,7 +1,7 @@
-"""What the checker found: facts with their proof, kept apart from words and from policy.
+"""Findings of the checker: facts with their proof, separate from texts and from policy.
 
-A finding states a fact about the service. Its witnesses are the numbers of the events that prove it, its `facts` are what
-`explain` turns into sentences. What a finding costs is decided elsewhere.
+A finding states a fact about the service. Its witnesses are the numbers of the events that prove it, `explain` turns its `facts` into
+sentences. Other modules decide the consequences of a finding.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from prober.core.events import fact
 
 
 class Kind(StrEnum):
-    """The anomalies by violated guarantee (docs/model.md, section 4)."""
+    """The anomalies by violated guarantee (docs/model.md, section 2)."""
 
     __hash__ = str.__hash__  # that of enumerations takes as long as three look-ups
 

@@ -94,7 +94,7 @@ class KeyGroup(Ledger):
         return inf
 
     def unplaced(self, checker: KeyChecker, epoch: str) -> None:
-        """Something could not be placed on a subscription. What is of another run has no place on any of them."""
+        """Note a delivery without a place on a subscription. Records of other epochs have no place on any subscription."""
         if self._divergence is not None and (epoch in self.epochs or self.forgotten):
             self._divergence.lose_track(checker)
 

@@ -30,7 +30,7 @@ class RecordedFinding:
 
     @property
     def sort(self) -> Sort:
-        """What findings are counted by."""
+        """The kind and status by which findings are counted."""
         return self.finding.kind, self.finding.status
 
 
@@ -90,7 +90,7 @@ class GuardedVerifier:
 
     @property
     def counters(self) -> Counter[str]:
-        """What the checker saw and verified so far."""
+        """The counters of the checker so far."""
         return self._verifier.counters
 
     @property
@@ -123,7 +123,7 @@ class GuardedVerifier:
         return self._keep(findings, number)
 
     def stop(self, why: str, verified: int) -> None:
-        """What follows so many events cannot be verified; what was found so far stands."""
+        """End verification after `verified` events; earlier findings remain."""
         if not self.stopped_because:
             self.stopped_because, self.verified = why, verified
 

@@ -1,6 +1,6 @@
-"""When deliveries of one key may have been outstanding, and at whom: docs/model.md, 7.4.
+"""Time spans in which deliveries of one key may have been outstanding, and their sessions: docs/model.md, 7.4.
 
-What is answered, or whose lease is over, is kept as spans only, so the size follows what is outstanding.
+Deliveries that were answered, or whose lease is over, are kept as spans only, so the size depends on the outstanding ones.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class KeyChecker:
             answers.forget(self, event.t)
 
     def _arrived(self, event: Delivered, number: int) -> Delivery:
-        """What is known at once about a delivery."""
+        """Create a delivery from its event: session, record, publication and the earliest possible send."""
         t = self.last_t = event.t
         subscription, live = self.subscription, self.live
         session = subscription.sessions.get(event.session) or subscription.session(event.session, t)

@@ -16,7 +16,7 @@ from prober.core.findings import FAILING, Kind, Status
 
 
 class Guarantee(StrEnum):
-    """What Pub/Sub guarantees about ordering keys."""
+    """The guarantees of Pub/Sub about ordering keys."""
 
     ORDER = "order"
     REDELIVERY = "redelivery"
@@ -43,16 +43,16 @@ _GUARANTEES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class KindMeaning:
-    """What a kind of finding means.
+    """The meaning of a kind of finding.
 
     guarantee      the guarantee that it is about.
-    happened     what was observed, without its circumstances.
-    broken       the violated guarantee, as the sentence which ends its explanation; empty: none that needs words. For kinds in `USUAL` the
+    happened     the observed event, without its circumstances.
+    broken       the violated guarantee, as the sentence that ends its explanation; empty if it needs no words. For kinds in `USUAL` the
                  usual behaviour, which is no guarantee.
-    statuses     how sure it can be.
+    statuses     its possible statuses.
     assumptions  the bounds of `Rules` that it relies on, by name; none: it compares recorded facts only.
     by_position  whether it compares places in the key's order, for which a message id without a publish time counts as one record.
-    indicator    what it makes a counted thing bad for: the name of an `slo.indicators.Indicator`; empty: nothing that is counted.
+    indicator    the name of the `slo.indicators.Indicator` for which it makes an event bad; empty: none.
     """
 
     guarantee: Guarantee

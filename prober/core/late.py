@@ -1,6 +1,6 @@
-"""Records in the wrong order, which a late confirmation shows, or with a filter a late delivery (L3, L4).
+"""Records in the wrong order, as proven by a late confirmation or, with a filter, by a late delivery (L3, L4).
 
-A confirmed primary is compared with its nearest neighbours in the log only. Pairs further apart are in order if these are. What was
+A confirmed primary is compared with its nearest neighbours in the log only. Pairs further apart are in order if these are. A message
 published again only after a larger number is not late.
 """
 

@@ -281,7 +281,7 @@ class Log:
         """Return None: in the order of arrival no redelivery was sent at another time."""
 
     def named(self, position: int) -> RecordName:
-        """What the record at a position is called; message ids are not kept."""
+        """Return the name of the record at a position; message ids are not kept."""
         stamp = self.stamps[position - self.floor - 1] if self.holds(position) else 0
         return RecordName(self.epoch(position), self.seq(position), self.token(position), stamp)
 

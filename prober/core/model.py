@@ -115,7 +115,7 @@ class View(Protocol):
         """Return the first redelivery of a position up to `upto`, among events between two, that may have been sent at another time."""
 
     def named(self, position: int) -> RecordName:
-        """What the record of a position is called."""
+        """Return the name of the record at a position."""
 
 
 @dataclass(slots=True)

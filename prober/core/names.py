@@ -1,4 +1,4 @@
-"""What sentences call the records of a key: by sequence number, and with the epoch and the message id where that alone is not true."""
+"""Names of a key's records in sentences: the sequence number, with the epoch and the message id if that alone is ambiguous."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ OPPORTUNITIES: Final[Mapping[str, str]] = MappingProxyType(
         "publishes_confirmed": "messages that had to arrive",
     }
 )
-"""What each counter counts, in the order of the guarantees."""
+"""The description of each counter, in the order of the guarantees."""
 
 
 def opportunities_of(counters: Mapping[str, int]) -> dict[str, int]:

@@ -102,7 +102,7 @@ def seqs(key: KeyChecker, records: Sequence[Named], count: int) -> dict[str, Fac
 
 
 def target(key: KeyChecker, run: Run) -> dict[str, Fact]:
-    """What a redelivery has to come to, and the time of the seek back that it comes of."""
+    """Return the target of a redelivery, and the time of the seek back that caused it, as facts."""
     record = run.lane.log.named(run.target)
     sought: dict[str, Fact] = {"sought_t": run.began_t} if run.since_t > LONG_AGO else {}
     return {"target": record.seq, "epoch": record.epoch, **id_of(key, "target", record), **sought}

@@ -34,7 +34,7 @@ RELEASED_BY: Final = {
     "stream": "the end of its stream",
     "lease": "the end of its lease",
 }
-"""What may have ended a hold, by the fields of `facts.Ends`: what is on record first."""
+"""Possible ends of a hold, by the fields of `facts.Ends`: those on record first."""
 CAUSES_MAX: Final = 3
 
 

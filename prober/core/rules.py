@@ -1,7 +1,8 @@
-"""What is assumed about a subscription, and what a detected fact means under its settings.
+"""The assumptions about a subscription, and the meaning of a detected fact under its settings.
 
-`Rules` holds the bounds that the checker may rely on (section 2.3 of the specification names what breaks without each). They are
-deliberately generous: a generous bound hides little, an optimistic one raises false alarms.
+`Rules` contains the bounds that the checker may rely on (docs/model.md, section 3, names the false findings without each). They are
+deliberately generous: a generous bound hides little, an
+optimistic one raises false alarms.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ class Assumptions:
         return assumed
 
     def _delays(self, kind: Kind) -> tuple[str, ...]:
-        """What a deadline waited for before it began to run."""
+        """Return the names of the bounds that delayed the start of a deadline."""
         if not KINDS[kind].is_wait:
             return ()
         held = () if self.rules.mode is Mode.STREAMING else _RESPONSE

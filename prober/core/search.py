@@ -1,9 +1,10 @@
-"""Looks for a legal order of sends where the order of arrival is not one (docs/model.md, 6.5 and 14).
+"""Search for a legal order of sends if the order of arrival is not legal (docs/model.md, 6.5 and 14).
 
-Best-first: the fewest breaches, the weakest guarantee, the fewest assumptions, and then what has come furthest. So a legal history is
-explained in about as many steps as it has deliveries. The search reports a breach only after every legal order. Of orders that cost the
-same the one with the fewest redeliveries is taken, and of these the one closest to the order of arrival. What is missing in
-every order counts from the beginning (`_inevitable`). If that takes too long, the assumptions come last: the explanation may then need
+Best-first: the fewest breaches, the weakest guarantee, the fewest assumptions, and then the longest order. So a legal history is
+explained in about as many steps as it has deliveries. The search reports a breach only after every legal order. Of orders with equal cost
+it
+takes the one with the fewest redeliveries, and of these the one closest to the order of arrival. Publications missing in every order
+count from the start (`_inevitable`). If that takes too long, the assumptions come last: the explanation may then need
 more of them than necessary, and has a breach only if every order has one.
 """
 

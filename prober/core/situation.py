@@ -34,7 +34,7 @@ class Hold:
 
 
 def held_below(held: Iterable[tuple[int, Delivery]], owner: str | None, position: int) -> Iterator[tuple[int, Delivery]]:
-    """What others may hold below a position, but for what lies below something that the owner may hold: the highest first."""
+    """Yield the possible holds of others below a position, the highest first, down to the first hold of the owner itself."""
     for at, delivery in held:
         if delivery.owner == owner:
             return

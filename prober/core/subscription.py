@@ -1,4 +1,4 @@
-"""One subscription: its sessions, what may have been lost with them, and its control operations. What it knows concerns every key."""
+"""One subscription: its sessions, the messages possibly lost with them, and its control operations. Its state concerns every key."""
 
 from __future__ import annotations
 

@@ -2,26 +2,26 @@
 
 The rules are section 13 of docs/model.md.
 
-Of a message three things are known: the number that its publisher gave it (in its *numbering*, the epoch of the delivery), the publish
-time that the service gave it, and when it was first received. Received out of order are two messages of one numbering if the higher
-number came first. Then the publish times say whose doing it is:
+Three facts of a message are known: the number from its publisher (in its *numbering*, the epoch of the delivery), the publish time from the
+service, and the time of its first receipt. Two messages of one numbering are received out of order if the higher number was received first.
+Then the publish times identify the cause:
 
     PUBLISHED_OUT_OF_ORDER   the service stored the higher number earlier, and delivered both as it stored them. Information.
     DELIVERED_OUT_OF_ORDER   the service stored the lower number earlier, and delivered the higher one first. A violation only if the two
                              publish times are further apart than `Rules.publish_time_error_s`.
 
-What is not out of order, and why:
+Cases that are not out of order, and the reasons:
 
-* A number that came before, under another message id: a publisher that tries again puts 1, 2, 1', 2', 3 in the log.
+* A number that was received before, under another message id: a publisher that repeats publishes puts 1, 2, 1', 2', 3 in the log.
 * A higher number that is repeated behind the lower one: 1, 3, 2', 3' is a batch of 2 and 3 of which a first attempt stored only 3. So
-  a pair is on hold until a number above all others has come, for then its writer has gone on, or until `Rules.republish_max_s` have
+  a pair is on hold until a number above all others is received, for then its writer has advanced, or until `Rules.republish_max_s` have
   passed. Numbers still on hold at the end of the history are not reported as violations.
-* A number below the first that was received: it may be the repetition of what was published before there was a subscription.
+* A number below the first that was received: it may repeat a publish from before the subscription existed.
 * Two numbers of which neither was provably sent first.
-* A number that never comes: its publish is not on record.
+* A number that is never received: its publish is not on record.
 
-If the subscription is older than the record, what was published before the first message that was seen may come at any time
-(section 10). So only messages that were provably stored behind all earlier arrivals have a place in the log.
+If the subscription is older than the record, messages published before the first received one may arrive at any time (section 10). So only
+messages that were provably stored behind all earlier arrivals have a place in the log.
 
 Memory is bounded: `NUMBERINGS_KEPT` numberings per key, of which the one idle longest is forgotten, and in each `GAPS_KEPT` runs of missing
 numbers. A numbering that is forgotten, or idle for `Rules.idle_after_s`, restarts with the next number. Numbers that the checker can no

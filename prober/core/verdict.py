@@ -14,7 +14,7 @@ STILL_PENDING: Final = (
 
 
 class Verdict(StrEnum):
-    """What a history says about the service."""
+    """The verdict of a history about the service."""
 
     PASS = "PASS"
     FAIL = "FAIL"

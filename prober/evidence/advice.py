@@ -1,4 +1,4 @@
-"""What to look at first when something is found: shown with every finding, and in docs/findings.md, whose tables are made from this."""
+"""The first checks for each kind of finding: shown with every finding, and the source of the tables in docs/findings.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SURENESS: Final[Mapping[Status, str]] = MappingProxyType(
 )
 
 SURENESS_OF_USUAL: Final = "provably observed; Google documents the opposite as usual, and does not guarantee it"
-"""What `violation` means for `core.kinds.USUAL`."""
+"""The meaning of `violation` for `core.kinds.USUAL`."""
 
 _NOTHING: Final = ""
 _RETRIED: Final = (

@@ -1,7 +1,7 @@
-"""What a person needs to believe a finding: the smallest history that shows it, as lines of the file and as a diagram.
+"""The evidence of a finding for a reader: the minimal reproduction, as lines of the file and as a diagram.
 
 A finding names its witnesses; to reduce the history around them, the events of its key are collected by reading the file again,
-first the witnesses, then what they come from and what happened near them. That excerpt is bounded.
+first the witnesses, then their origins and the events near them. That excerpt is bounded.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class OnKey:
-    """What happened on the key of a finding on its subscription, and on another that it compares that with, until it was made.
+    """The events of a finding's key on its subscription, and on a compared one, until the finding was made.
 
-    `left_out`: so many events before that.
+    `left_out`: the number of earlier events.
     """
 
     events: tuple[Numbered, ...]
@@ -104,7 +104,7 @@ class Excerpt:
             self._passed = {number: Ended(t, drained=True)}
 
     def events(self) -> list[Numbered]:
-        """What was collected, in order."""
+        """Return the collected events, in order."""
         return sorted((self._collected() | self._passed).items())
 
     def on_key(self) -> OnKey:

@@ -53,7 +53,7 @@ def further_reasons(finding: Finding, wall: float | None = None) -> tuple[str, .
 
 
 def reasons_heading(finding: Finding) -> str:
-    """What its reasons are."""
+    """Return the heading of the reasons of a finding."""
     return "Assumed by the best explanation" if finding.doubt else "Alternatives that were tried, and what rules each out"
 
 
@@ -82,7 +82,7 @@ class Wording:
         return f"{lasted}since {began}{moment(self._number('since_t'), self._wall)}"
 
     def holder(self, name: str) -> str:
-        """Who holds messages: `A`, `pull response b1`, `push request r7`."""
+        """Return the holder of messages: `A`, `pull response b1`, `push request r7`."""
         who = str(self.facts[name])
         return who if self.mode is Mode.STREAMING else f"{HOLDERS[self.mode]} {who}"
 

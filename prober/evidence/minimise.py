@@ -267,10 +267,11 @@ def is_proven_by(events: Sequence[Numbered], finding: Finding, rules: Rules, *, 
 
 
 def _asked_for(events: Sequence[Numbered], best: Sequence[Numbered], trial: _Trial) -> list[Numbered]:
-    """What a sceptic asks for and the proof lacks, at most `EVIDENCE_MAX`.
+    """Return the events that readers need and the proof lacks, at most `EVIDENCE_MAX`.
 
-    First comes the redelivery that it is about, then when the streams of its subscribers were open where they had several, then what
-    belongs to that and to what the finding names, then what belongs to the rest.
+    First the redelivery of the finding, then the starts and ends of its subscribers' streams if they had several, then the events of these
+    and
+    of the messages that the finding names, then the events of the rest.
     """
     needed, kind = {number for number, _ in best}, trial.wanted.kind
     redelivered = redelivery_of(events, trial.wanted) if KINDS[kind].guarantee is Guarantee.REDELIVERY else []
@@ -288,7 +289,7 @@ def _asked_for(events: Sequence[Numbered], best: Sequence[Numbered], trial: _Tri
 
 
 def _with_evidence(events: Sequence[Numbered], best: Sequence[Numbered], trial: _Trial, *, one_by_one: bool) -> Sequence[Numbered]:
-    """What is asked for put back, also outside the budget: all of it or, if that changes the finding, each event that does not."""
+    """Restore the events that readers need, also outside the budget: all or, if that changes the finding, each that does not."""
     wanted = _asked_for(events, best, trial)
     trial.runs_left, trial.work_left = 1 + len(wanted), (1 + len(wanted)) * (len(best) + len(wanted))
     everything = sorted([*best, *wanted], key=_number)
@@ -334,7 +335,7 @@ def _likely(events: Sequence[Numbered], trial: _Trial) -> Iterator[Sequence[Numb
 
 
 def _by_message(events: Sequence[Numbered]) -> list[list[Numbered]]:
-    """All events, those of one message together. What is of no message, such as the beginning of a session, stands alone."""
+    """Return all events, grouped by message. Events without a message, such as the start of a session, form separate groups."""
     of_id = {event.message_id: (event.key, event.epoch, event.seq) for _, event in events if isinstance(event, Delivered)}
     units: dict[object, list[Numbered]] = {}
     for number, event in events:

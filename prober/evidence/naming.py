@@ -22,7 +22,7 @@ LISTED_MAX: Final = 4
 SHOWN_OF_MANY: Final = 3
 
 HOLDERS: Final[Mapping[Mode, str]] = {Mode.STREAMING: "subscriber", Mode.PULL: "pull response", Mode.PUSH: "push request"}
-"""What holds outstanding messages of a key, by how the subscription is consumed."""
+"""The holders of outstanding messages of a key, by the mode of the subscription."""
 
 _ALONE: Final = ("seq", "after", "by", "nacked", "target", "first_seq", "confirmed_seq", "other_seq")
 _LISTS: Final = ("missing", "skipped", "held", "seqs")

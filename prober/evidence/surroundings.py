@@ -1,10 +1,10 @@
-"""What a reader who doubts a finding wants to see beside its proof, although the checker needs none of it.
+"""Events that a doubtful reader needs beside the proof of a finding, although the checker does not; and the identity of findings.
 
-The *streams* that a subscriber had beside the one that delivered: what a stream took with it when it broke comes later on another
-(docs/model.md, 6.3). Where the checker says that no stream did, a reader wants to see when they began and ended.
+The *streams* of a subscriber beside the delivering one: messages lost with a broken stream are delivered later on another
+(docs/model.md, 6.3). If the checker reports that no stream broke, a reader needs their starts and ends.
 
-The *redelivery* that a finding is about: where it began, and the deliveries that it repeated. Without its first message a reader cannot see
-which nack, lease or end of a stream caused it.
+The *redelivery* of a finding: its start, and the deliveries that it repeated. Without its first message a reader cannot see
+the nack, lease or end of a stream that caused it.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ _OF_EPOCH: Final = re.compile(r" of epoch [^ ,:]+")
 
 
 def identity_of(finding: Finding) -> Identity:
-    """What makes two findings the same one, wherever their events stand: no times, no positions."""
+    """Return the facts that identify a finding, independent of the places of its events: no times, no positions."""
     lasting = frozenset(
         (name, fact)
         for name, fact in finding.facts.items()

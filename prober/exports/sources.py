@@ -99,7 +99,7 @@ class MessageFields:
     number: ValuePath | None = None
 
     def message(self, row: Row, source: str, place: int) -> ExportedMessage:
-        """What a row says. Raises `ExportError` for a number that is none."""
+        """Return the message of a row. Raises `ExportError` for a number that is not valid."""
         key = self.key.find(row)
         number = None if self.number is None else self.number.find(row)
         try:
@@ -166,7 +166,7 @@ def places(sources: Iterable[str]) -> list[ExportFile]:
 
 
 def rows(place: ExportFile) -> Iterator[Row]:
-    """What is in a file, row by row in its order. Raises `ExportError`."""
+    """Yield the rows of a file, in its order. Raises `ExportError`."""
     with google_errors(place.name), _opened(place) as stream:
         start = stream.read(len(AVRO_MAGIC))
         stream.seek(0)
@@ -279,7 +279,7 @@ def required(module: str, distribution: str) -> Any:
 
 @contextmanager
 def google_errors(where: str) -> Iterator[None]:
-    """What Google's libraries and the system raise inside becomes an `ExportError` that says what to do."""
+    """Convert errors of Google's libraries and of the system within this context to an `ExportError` with the remedy."""
     try:
         yield
     except (Forbidden, Unauthorized) as error:

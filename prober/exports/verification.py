@@ -1,14 +1,14 @@
-"""Whether an export keeps the order of keys, as Google documents it for export subscriptions:
+"""Verification of the order of keys in an export, as Google documents it for export subscriptions:
 
 * in one file of Cloud Storage the messages of a key are in order;
 * over several files they are not: a later message may be in a file whose name has an earlier time. So nothing is compared across files;
-* a table of BigQuery is written in order, but its rows have none afterwards. What is left of it is completeness: while a message is
-  missing, none that follows it may be there.
+* a table of BigQuery is written in order, but its rows have none afterwards. The remaining guarantee is completeness: while a message is
+  missing, no later one may be present.
 
-Which of two messages is the later one has two witnesses: the publisher's number, and the publish time by Pub/Sub's clock. They are
-compared in the file row by row, each with the highest before it. What may look wrong and is not:
+Two facts order two messages: the publisher's number, and the publish time by Pub/Sub's clock. They are compared in the file row by row,
+each with the highest before it. Cases that look wrong and are not:
 
-* Pub/Sub delivers at least once. A copy of a message that is there already says nothing, and is counted.
+* Pub/Sub delivers at least once. A copy of an earlier message proves nothing, and is counted.
 * After a redelivery all later messages of the key are redelivered. So a message below an earlier one is a redelivery whose first delivery
   got lost, as long as the earlier one follows again after it, or may still: nothing later of the key follows in that file.
 * A publisher that repeats a publish gives 1, 2, 1, 2, 3, or 2, 1, 2, 3 if only part of the first attempt was stored: the same number
@@ -17,7 +17,7 @@ compared in the file row by row, each with the highest before it. What may look 
   user has to guarantee that the numbers follow the order of publishing (`numbers_follow_publishing`).
 
 Messages that were published in several regions, or of which some went to a dead-letter topic, may come in any order; no export shows
-that. So both are assumed not to be, and every violation says so.
+that. So both are assumed to be absent, and every violation states that.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ASSUMED: Final = (
 
 
 class ExportKind(StrEnum):
-    """What can be found in an export."""
+    """The kinds of findings in an export."""
 
     ORDER_INVERSION = "ORDER_INVERSION"
     MISSING_NUMBERS = "MISSING_NUMBERS"
@@ -63,9 +63,9 @@ class ExportFinding:
 
 @dataclass(frozen=True, slots=True)
 class ExportAssumptions:
-    """What a verification may rely on.
+    """The assumptions of a verification.
 
-    clock_error_s               by how much publish times may be wrong against each other.
+    clock_error_s               the largest error between publish times.
     numbers_follow_publishing   the publishers of a key publish in the order of their numbers.
     """
 
@@ -133,7 +133,7 @@ class _Verifier:
         self._keys[message.subscription, message.key].sources[message.source].append(message)
 
     def verification(self, *, cut: bool) -> ExportVerification:
-        """What it all means."""
+        """Verify all keys and return the result."""
         for stream, key in self._keys.items():
             self._verify(stream, key)
         failed = any(status is Status.VIOLATION for _, status in self._counts)
@@ -231,7 +231,7 @@ class _Verifier:
     # --- numbers -------------------------------------------------------------------------------------------------------------
 
     def _look_at_numbers(self, stream: Stream, key: _Key) -> None:
-        """What is missing between the lowest and the highest, and in a table also whether times and numbers agree."""
+        """File missing numbers between the lowest and the highest, and in a table also contradictions of times and numbers."""
         numbered = sorted(_firsts(key), key=lambda pair: pair[0])
         for (number, message), (following, next_message) in pairwise(numbered):
             if not self._has_order:
@@ -261,7 +261,7 @@ _MISSING: Final = {
 
 
 def _identity(message: ExportedMessage) -> str:
-    """What makes two rows copies of one message: its id, or without ids its number; rows with neither are no copies."""
+    """Return the identity of a message, equal for its copies: its id, or without ids its number; rows with neither are no copies."""
     if message.message_id:
         return message.message_id
     return f"#{message.number}" if message.number is not None else f"{message.source}:{message.row}"

@@ -81,7 +81,7 @@ class CloudMonitoring:
     def _points(
         self, client: Any, project: str, metric: str, wanted: Iterable[str], now: float, *, summed: bool
     ) -> dict[str, list[Point]]:
-        """By subscription, the newest first. What is counted comes by minute, over all its labels."""
+        """Return the points by subscription, the newest first. Counters are per minute, summed over all labels."""
         names = ", ".join(f'"{name}"' for name in wanted)
         request: dict[str, Any] = {
             "name": project,
@@ -152,7 +152,7 @@ class Chosen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a subscription must match: the whole name after `subscriptions/` (None: any), and labels with their values."""
+    """The conditions for a subscription: the whole name after `subscriptions/` (None: any), and labels with their values."""
 
     matching: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -39,7 +39,7 @@ class Side(StrEnum):
 
 
 class Late(StrEnum):
-    """Who is late."""
+    """The side that is late."""
 
     ONLY_YOURS = "only_yours"
     SERVICE = "service"
@@ -67,10 +67,10 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What Cloud Monitoring says of a subscription: the newest point of each metric; None: it has none.
+    """Cloud Monitoring's data about a subscription: the newest point of each metric; None: it has none.
 
     oldest_unacked_age   seconds. `undelivered`: messages. `acked`, `expired`: messages, and acknowledgement deadlines, in one minute.
-    gap_s                the longest time without a point of the age, among the last ones.
+    gap_s                the longest time between points of the age, among the last ones, in seconds.
     """
 
     oldest_unacked_age: Point | None = None
@@ -96,10 +96,10 @@ class ProberSide:
 
 @dataclass(frozen=True, slots=True)
 class OwnSubscriptionStatus:
-    """What one prober says of a subscription of the user's. Times are seconds since 1970.
+    """A prober's state of a subscription of the user. Times are seconds since 1970.
 
-    read_at   when it was last tried to read it; None: not yet. `failure`: why that failed; empty: it did not.
-    reading   the last one that succeeded.
+    read_at   the last attempt to read it; None: none yet. `failure`: why that failed; empty: it did not.
+    reading   the last successful one.
     """
 
     name: str

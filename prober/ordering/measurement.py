@@ -1,18 +1,18 @@
-"""How the deliveries of a recorded history came, stream by stream: what a resequencer would have done, and the metrics of RFC 4737.
+"""The order of deliveries in a recorded history, by stream: the actions of a resequencer, and the metrics of RFC 4737.
 
 A *stream* is one epoch of one ordering key on one subscription, since only there one publisher counts 1, 2, 3, ... The subscriber
 does not matter: a key that moves between subscribers stays one stream, in the order in which the recorder saw it. Each stream
-goes through a `Resequencer` and a `ReorderMeter`, whose heads define every word here. This describes and never verifies: numbers come out
-of order for legal reasons too (a publisher that tried again, a nacked message with all that follow it).
+goes through a `Resequencer` and a `ReorderMeter`, whose module docstrings define all terms here. This module describes and never verifies:
+numbers come out of order for legal reasons too (a publisher that tried again, a nacked message with all that follow it).
 
 The first number of a stream is the lowest that was recorded as published by the time of its first delivery, and 1 if no publish was
-recorded. It is unknown, so that the first delivery is the beginning, where the subscription may have been made later than the epoch.
+recorded. It is unknown, and the first delivery is the start, if the subscription may have been created later than the epoch.
 
 Not measured, only counted: deliveries without an ordering key; those without a number (it counts from 1); and those with a number
 above all that were published in their epoch, if its publishes were recorded, since one such claim would make all that follow look late.
 
-Memory is bounded by the number of streams that are followed, and for each by the bounds of its two instruments. What comes on other
-streams is counted as not measured.
+Memory is bounded by the number of streams that are followed, and for each by the bounds of its two instruments. Deliveries on other streams
+are counted as not measured.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Arrivals:
 
     @property
     def in_order(self) -> int:
-        """What is left of the deliveries when the early and the refused ones are taken away."""
+        """The number of deliveries without the early and the refused ones."""
         return self.deliveries - self.early - self.late - self.duplicates - self.late_or_duplicate - self.before_start
 
     @property
@@ -130,7 +130,7 @@ class MeasuredStream(NamedTuple):
 
     @property
     def badness(self) -> tuple[float, int, int, int]:
-        """What streams are compared by: reordered ratio, then numbers given up, then extent, then length."""
+        """The sort key of streams: reordered ratio, then numbers given up, then extent, then length."""
         arrivals, reordering = self.arrivals, self.reordering
         return reordering.ratio_max, arrivals.gave_up + arrivals.gave_up_early, reordering.extent_max, arrivals.deliveries
 

@@ -51,7 +51,7 @@ from prober.core.gaps import Gap, Gaps
 
 
 class ArrivalKind(StrEnum):
-    """What an arrival is. Only IN_ORDER and REORDERED take part in the metrics."""
+    """The class of an arrival. Only IN_ORDER and REORDERED take part in the metrics."""
 
     IN_ORDER = "in_order"
     REORDERED = "reordered"
@@ -137,7 +137,7 @@ class Summary:
 
     @property
     def ratio_max(self) -> float:
-        """What R would be if all undecided arrivals were first copies, and so reordered."""
+        """The value of R if all undecided arrivals were first copies, and so reordered."""
         received = self.received + self.undecided
         return (self.reordered + self.undecided) / received if received else 0.0
 

@@ -1,4 +1,4 @@
-"""Put the messages of each group back into order, and say of every one how it came: in order, early, late or twice.
+"""Put the messages of each group back into order, and classify every arrival: in order, early, late or duplicate.
 
 Every message carries a group (any hashable value) and an integer order. Per group, the order expected next (`expected`) is known:
 
@@ -18,8 +18,8 @@ The behaviour is that of Apache NiFi's EnforceOrder processor, as used in Neil K
 and as coded in EnforceOrder.java. The differences are on purpose:
 
 * No loop-back queue. EnforceOrder hands an early file back to the flow, and sees it and its timeout only when it comes round again.
-  Here successors follow at once, and a wait ends *at* its deadline (EnforceOrder polls, and so asks for strictly more than the
-  timeout). What is put out does not depend on how often `advance` is called.
+  Here successors follow at once, and a wait ends *at* its deadline (EnforceOrder polls, and so needs strictly more than the timeout). The
+  output does not depend on how often `advance` is called.
 * Late and duplicate are distinct: given-up orders are remembered. EnforceOrder sends both to `skipped`.
 * A second copy of a waiting message is a duplicate at once. EnforceOrder lets both wait.
 * When a wait ends, lower orders that wait too are released before it. EnforceOrder jumps over them, then skips them as late.
@@ -31,7 +31,7 @@ and as coded in EnforceOrder.java. The differences are on purpose:
 
 Memory is bounded, and patience is what gives way, never a message. Above a bound on waiting messages, waits end early. Above the
 bound on groups, the group longest without activity ends its epoch early, a waiting one only if all groups wait. Above the bound on
-remembered gaps the lowest are forgotten, and what comes from there is LATE_OR_DUPLICATE. The outputs tell all of it.
+remembered gaps the lowest are forgotten, and arrivals from there are LATE_OR_DUPLICATE. The outputs report all of it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class ResequencerLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Fact:
-    """What every output says. Epochs are numbered 1, 2, 3, ... across all groups, so that a later epoch of a group is greater."""
+    """The common fields of all outputs. Epochs are numbered 1, 2, 3, ... across all groups, so a later epoch of a group is greater."""
 
     t: float
     group: Hashable

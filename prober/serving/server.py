@@ -37,7 +37,7 @@ CONNECTIONS_MAX: Final = 512
 ACCEPTED_AT_ONCE: Final = 16
 """Number of connections that the event loop accepts before it does anything else.
 
-So many more than `CONNECTIONS_MAX` may be open until it closes the surplus, and for so long everything else waits.
+This many more than `CONNECTIONS_MAX` may be open until it closes the surplus, and everything else waits for that long.
 """
 THREADS_MAX: Final = 4
 """Number of routes that run at a time.

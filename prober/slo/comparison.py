@@ -45,7 +45,7 @@ _GROWTHS_MAX: Final = 48
 
 
 class Statistic(StrEnum):
-    """What of an indicator is compared."""
+    """The compared value of an indicator."""
 
     SHARE = "share"
     P50 = "p50"
@@ -81,15 +81,15 @@ class Standing(StrEnum):
 
 
 CountsPair: TypeAlias = tuple[SliCounts, SliCounts]
-"""What a run of the baseline counted, and its pair of the candidate."""
+"""The counts of a run of the baseline, and of its pair of the candidate."""
 SecondsPair: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What pairs of runs measured of an aspect: counts of a share, else seconds. The baseline stands first.
+    """The measurements of an aspect in pairs of runs: counts of a share, else seconds. The baseline is first.
 
-    one_sided   in how many further pairs only one of the two had something to measure.
+    one_sided   the number of further pairs in which only one of the two had a measurement.
     """
 
     aspect: Aspect

@@ -1,10 +1,10 @@
-"""How many things ended good, bad or undecided: those that a run verified, by indicator, and those that no checker verifies, by objective.
+"""Numbers of good, bad and undecided events: those verified by a run, by indicator, and those that no checker verifies, by objective.
 
-What a run verified is counted only when the run has ended: a verdict that was on hold may have turned a good thing into a bad one until
-then, and good and bad must come together, or ratios over short windows would mean nothing.
+Events verified by a run are counted only after the run has ended. Until then a verdict on hold may turn a good event into a bad one, and
+good and bad ones must be counted together, or ratios over short windows would mean nothing.
 
-What is undecided is what a finding calls indeterminate, what could not be placed, and what is still pending without being overdue. In doubt
-a thing is undecided and never good; there are never more good ones than things that were seen.
+Undecided events are those that a finding calls indeterminate, those without a place, and pending ones that are not overdue. In doubt
+an event is undecided and never good; there are never more good events than observed ones.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SEEN: Final = MappingProxyType(
     }
 )
 _NEITHER: Final = MappingProxyType({Indicator.ORDER: "deliveries_without_key"})
-"""What is among those that were seen, and has no order to keep."""
+"""Counters of observed events that have no order to keep."""
 _UNDECIDED: Final = MappingProxyType(
     {
         Indicator.ORDER: "deliveries_unplaced",
@@ -75,9 +75,9 @@ def checks_of(
 
 
 def proven_of(checks: Mapping[Indicator, SliCounts]) -> dict[Indicator, SliCounts]:
-    """What counts of the checks of a run that was cut short: what was proven to be bad stays so, of the rest nothing is known.
+    """Return the counts of a run that was cut short: proven bad events remain, of the rest nothing is known.
 
-    What was not sent before it was cut short says nothing.
+    Publishes that were not sent before the cut do not count.
     """
     return {indicator: SliCounts(bad=one.bad) for indicator, one in checks.items() if indicator in BREACHES and one.bad}
 
@@ -99,7 +99,7 @@ def unsent_of(wanted: int, attempts: int, *, missed: int = 0, unreachable: bool,
 
     wanted        messages that the run had to publish.
     attempts      attempted publishes, which count by themselves; a repeated attempt is one more.
-    missed        messages of the runs that were due while this one waited for an answer in vain: bad, even if the target answered again at
+    missed        messages of the runs that were due while this one waited and got no answer: bad, even if the target answered again at
                   the end.
     unreachable   whether the target could not be reached when the run ended. That is bad: a customer could not have published either.
                   Any other cause may be the prober's, and is undecided.
@@ -130,7 +130,7 @@ def _doubted(one: SliCounts, *, proven: bool) -> SliCounts:
 
 @dataclass(slots=True)
 class _Running:
-    """What was counted for one objective so far."""
+    """The counts for one objective so far."""
 
     objective: Objective
     good: int = 0
@@ -150,7 +150,7 @@ class SloCounters:
         self.follow(objectives)
 
     def follow(self, objectives: Iterable[Objective]) -> None:
-        """These are the objectives from now on. What was counted for those that are gone goes on if they come back."""
+        """Use these objectives from now on. The counts of a removed objective continue if it returns."""
         self._by_indicator = {}
         for objective in objectives:
             counts = self._known.setdefault(objective.measure, _Running(objective))
@@ -173,7 +173,7 @@ class SloCounters:
         return True
 
     def ended(self, indicator: Indicator, *, good: int = 0, bad: int = 0, undecided: int = 0) -> None:
-        """So many things ended good or bad, or cannot be decided any more."""
+        """Count good, bad and undecided events of an indicator."""
         for counts in self._by_indicator.get(indicator, ()):
             counts.good += good
             counts.bad += bad

@@ -2,8 +2,8 @@
 
 They are a closed list, each with its unit at the end of its name.
 
-A figure that a run could not measure is missing, never 0: unknown stays unknown. What counts for an objective is no figure but an
-indicator (`indicators`). An interval is two figures, its `low` and its `high` end.
+A figure that a run could not measure is missing, never 0: unknown stays unknown. A measurement that counts for an objective is an indicator
+(`indicators`), not a figure. An interval is two figures, its `low` and its `high` end.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ _UNITS: Final = MappingProxyType(
 
 
 def name_of(figure: Figure) -> str:
-    """What a figure is called in a text, without its unit."""
+    """Return the name of a figure in a text, without its unit."""
     return figure.removesuffix(_unit_of(figure)).replace("_", " ")
 
 

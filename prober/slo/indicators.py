@@ -1,32 +1,31 @@
-"""What is measured about a service: the indicators (SLIs), what each of them counts, and when a counted thing is bad.
+"""The measurements of a service: the indicators (SLIs), the events that each of them counts, and when an event is bad.
 
-Every indicator counts things that end good, bad or undecided. Some count messages, some count slices of time; those that compare a
-duration with a threshold need one. What an indicator is expected to reach is an objective (`slo`), never part of the indicator.
+Every indicator counts events that end good, bad or undecided. Some count messages, some count slices of time; those that compare a
+duration with a threshold need one. The expected level of an indicator is an objective (`slo`), never part of the indicator.
 
-This is the one definition. The metrics, the recorded rules, the status store and the nightly jobs derive from it and count alike:
+This is the only definition. The metrics, the recorded rules, the status store and the nightly jobs derive from it and count alike:
 
-* What a run *verifies* (`counts.BREACHES`) is counted when the run has ended, by `counts.checks_of` and nowhere else. Each thing is decided
+* Events that a run *verifies* (`counts.BREACHES`) are counted when the run has ended, only by `counts.checks_of`. Each event is decided
   by itself: a run whose verdict is UNKNOWN may have good ones.
-* What was *proven* to be bad stays so if the run is cut short, or verification stops: its violations count, and nothing of it is good. Only
-  a fault of the checker, or maintenance, takes them back.
-* What *takes time* is counted when it is over: late is what `Objective.is_late` says, in whole microseconds. A confirmed message that was
-  not received when the run ends is late for every threshold if the checker has found that what is missing on its key passed its deadline
-  (`counts.is_overdue`), and else undecided, as is a publish without an answer. Other things that never come have no latency.
-* An administration call that *failed*, since the target did not answer or answered with an error of its own, is late for every threshold;
-  so is one that a run was to make and could not since the target was unreachable. One that was refused (no permission, no such topic)
-  says nothing about how fast the target is, and is not counted.
-* What the schedule wanted and *could not be done* because the target was unreachable is bad for availability: two hours without the
-  target are two hours of bad publishes, although none was sent (`counts.unsent_of`). It is counted when the run has ended that was to
-  send them.
-* What is late, perhaps only because the prober's own event loop *lagged* meanwhile (`runs.recorder`), is undecided: it would be in time
-  without the time in which the loop lagged (`Objective.is_doubtful`). Lag only adds, so what is in time is good, and what would be late
-  even without the lag is bad. If one objective about an indicator cannot be decided for a thing, none about it is, since a histogram has a
-  thing or does not have it.
+* *Proven* bad events stay bad if the run is cut short, or verification stops: its violations count, and none of its events is good. Only
+  a fault of the checker, or maintenance, revokes them.
+* *Durations* are counted when they are over: `Objective.is_late` decides, in whole microseconds. A confirmed message that was not received
+  when the run ends is late for every threshold if the checker has found that the messages missing on its key missed their deadline
+  (`counts.is_overdue`), and else undecided, as is a publish without an answer. Other missing events have no latency.
+* A *failed* administration call, without an answer of the target or with an error of its own, is late for every threshold; so is a planned
+  call of a run that was impossible since the target was unreachable. A refused call (no permission, no such topic) says nothing about the
+  speed of the target, and is not counted.
+* Scheduled publishes that were *impossible* because the target was unreachable are bad for availability: two hours without the
+  target are two hours of bad publishes, although none was sent (`counts.unsent_of`). They are counted when their run has ended.
+* Events that are late perhaps only because the prober's own event loop *lagged* meanwhile (`runs.recorder`) are undecided: they would be in
+  time without the lag (`Objective.is_doubtful`). Lag only adds, so an event in time is good, and an event that would be late even without
+  the lag is bad. If one objective about an indicator cannot be decided for an event, none about it is, since a histogram contains an
+  event or does not.
 * *Slices of time* are sampled once a minute, as a scraper samples gauges: a minute is bad if at its sample the oldest message was too old,
-  or the key stood still. What begins and ends between two samples is not seen. The history has no samples; there the end of the minute
+  or the key was stalled. A state between two samples is not observed. The history has no samples; there the end of the minute
   counts, or that of the run.
-* Durations and publishes are facts, without a checker: they count also where a run stopped verifying, since it may be the service that was
-  silent then, and in a run that a fault of ours ended.
+* Durations and publishes are facts, without a checker: they also count if a run stopped verifying, since the service may have been
+  silent then, and in a run that a fault of the prober ended.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class Indicator(StrEnum):
 
 
 class Unit(StrEnum):
-    """What one counted thing is."""
+    """The unit of an indicator's events."""
 
     MESSAGE = "message"
     CALL = "call"
@@ -74,7 +73,7 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What an indicator counts. `thresholded`: bad means "longer than the objective's threshold"."""
+    """The meaning of an indicator. `thresholded`: bad means "longer than the objective's threshold"."""
 
     unit: Unit
     bad: str

@@ -1,24 +1,24 @@
 """Objectives, error budgets and burn rates.
 
-The module computes them from counts of good and bad things, and names them.
+The module computes them from counts of good and bad events.
 
 The terms are those of the SRE workbook (Google, 2018, chapter 5, "Alerting on SLOs"):
 
-* An objective says which share of the counted things is to be good over a period: 99.9 % over 30 days.
+* An objective is the share of counted events that has to be good over a period: 99.9 % over 30 days.
 * The error budget B is the rest, 0.1 %. The error ratio E of a window is bad / (good + bad).
 * The burn rate is E / B. At 1 the budget lasts exactly the period, at 2 half of it.
 * An alert that is to fire when a part b of the budget was spent within a long window fires at a burn rate of b x period / window:
   2 % in an hour of 30 days is 14.4. So the factor is derived, never written down: with 28 days it is 13.44.
 * It also needs a short window, a twelfth of the long one, above the same rate, so that it ends soon after the trouble does.
 
-Counts are three-valued. What is undecided is neither good nor bad: ratios are of the decided things, `error_ratio_bounds` says between what
-they lie whatever becomes of the rest, and without decided things they are unknown (None). Targets such as 0.999 are read as the decimals
-they are written as, and thresholds are compared exactly: 0.001 is a thousandth and not 0.0010000000000000009.
+Counts are three-valued. Undecided events are neither good nor bad: ratios are of the decided events, `error_ratio_bounds` bounds them for
+any outcome of the rest, and without decided events they are unknown (None). Targets such as 0.999 are read as the decimals they are written
+as, and thresholds are compared exactly: 0.001 is a thousandth and not 0.0010000000000000009.
 
-A counted thing is one of the indicator's (`indicators`), per series: the calculations hold for one objective on one target, not for a
+A counted event is one of the indicator's (`indicators`), per series: the calculations hold for one objective on one target, not for a
 fleet.
 
-At the end stand the default objectives: for the configuration, and for the nightly jobs without `--objectives`.
+The default objectives are at the end: for the configuration, and for the nightly jobs without `--objectives`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class SliCounts:
 
     @property
     def error_ratio_bounds(self) -> ProportionBounds:
-        """What E will be at least and at most, whatever becomes of the undecided."""
+        """The least and greatest possible E, for any outcome of the undecided events."""
         total = self.decided + self.undecided
         return ProportionBounds(self.bad / total, (self.bad + self.undecided) / total) if total else ProportionBounds(0.0, 1.0)
 
@@ -135,7 +135,7 @@ class Objective:
 
     @property
     def measure(self) -> Measure:
-        """What it counts."""
+        """The identity of its counts."""
         return Measure(self.name, self.indicator, self.threshold_s)
 
     @property
@@ -254,11 +254,10 @@ def count_to_see_budget(objective: Objective) -> int:
 
 
 def rate_min_per_s(objective: Objective, policy: Iterable[BurnAlert] = POLICY, bad: int = 1) -> float:
-    """The least number of things a second that the objective needs to be evaluated.
+    """Return the smallest number of events per second at which the objective can be evaluated.
 
-    That is, so that `bad` bad ones fire no alert and do not overspend the budget. What decides is the alert with the smallest part
-    of the budget, since its count over its window is bad / (part x period x B) whatever its window: about 70 an hour for 99.9 %
-    over 30 days and 2 %.
+    That is, `bad` bad ones fire no alert and do not overspend the budget. The alert with the smallest part of the budget decides, since its
+    count over its window is bad / (part x period x B) for any window: about 70 an hour for 99.9 % over 30 days and 2 %.
     """
     alerts = [alert.count_min(objective, bad) / alert.long_s for alert in policy]
     return max([bad * count_to_see_budget(objective) / objective.window_s, *alerts])

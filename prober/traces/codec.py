@@ -51,7 +51,7 @@ LineReader: TypeAlias = Callable[[bytes], Event]
 _INT64_MAX: Final = 2**63 - 1
 
 _REFUSALS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for a line that is none of its structs."""
+"""The errors of msgspec for a line that matches none of its structs."""
 
 WORDS: Mapping[type, str] = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
 
@@ -67,7 +67,7 @@ def json_excerpt(value: object) -> str:
 
 
 def words_for(accepted: tuple[type, ...]) -> str:
-    """What a field takes, in words: "a number or null"."""
+    """Return the accepted types of a field as text: "a number or null"."""
     return " or ".join(WORDS[kind] for kind in accepted)
 
 
@@ -137,7 +137,7 @@ FORM_OF: Mapping[type[Event], EventForm] = {event_type: FORMS[name] for name, ev
 
 
 def event_decoder(subscription: str, key: str) -> LineReader:
-    """What makes events of lines; a missing subscription or key is the header's, which are given.
+    """Return a decoder of lines; the given subscription and key (the header's) are the defaults of events without them.
 
     It raises `BadEvent`, or orjson's JSONDecodeError (both are ValueErrors). Fields that the format does not know are ignored: a newer
     writer may add some.
@@ -148,9 +148,9 @@ def event_decoder(subscription: str, key: str) -> LineReader:
 
 
 def line_reader(defaults: Mapping[str, Mapping[str, object]], otherwise: LineReader) -> LineReader:
-    """What reads well-formed lines in one pass; any other line goes to `otherwise`.
+    """Return a reader that parses well-formed lines in one pass; any other line goes to `otherwise`.
 
-    `defaults` stand for fields that a line does not have, by event; other names in them mean nothing.
+    `defaults` are the values of fields that a line does not have, by event; other names in them are ignored.
     """
     make = {_struct(form, defaults[name]): form.make for name, form in FORMS.items()}
     parse: Callable[[bytes], Any] = msgspec.json.Decoder(reduce(or_, make)).decode

@@ -31,13 +31,13 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class TraceHeader:
-    """What a trace is about.
+    """The subject of a trace.
 
     subscription, key   the defaults of events that name none.
-    rules               the bounds and the mode to verify under.
-    name                what the trace shows, for people.
-    expect              the findings of status violation, indeterminate or liveness that a right checker gives; None: not stated.
-    extra               further header fields, kept as they are.
+    rules               the bounds and the mode of the verification.
+    name                a description of the trace, for people.
+    expect              the findings of status violation, indeterminate or liveness that a correct checker makes; None: not stated.
+    extra               further header fields, kept unchanged.
     """
 
     subscription: str

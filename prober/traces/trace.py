@@ -25,7 +25,7 @@ from prober.traces.header import TraceHeader, decode_header, encode_header
 LINE_BYTES_MAX: Final = 1 << 20  # an event has about 200 bytes; a longer line is no trace file, and must not fill the memory
 FIRST_EVENT_LINE: Final = 2  # event number n stands in line n + 1
 TRACE_IN_BUNDLE: Final = "trace.jsonl"
-"""What the trace is called in a support bundle."""
+"""The name of the trace in a support bundle."""
 BLOCK_BYTES: Final = 1 << 16  # read at once: lines are split faster by the hundred than one by one
 
 

@@ -1,20 +1,21 @@
-"""Verifies one recorded history, by itself or with the records of its publishers.
+"""Verification of one recorded history, by itself or with the records of its publishers.
 
 Every event goes through the checker, and the result is a `Verification`.
 
-What publishers recorded of themselves (`prober.client`) is joined to what was received of their messages, and verified together. A message
-id ties a publish to its deliveries: a delivery of a message that a record names takes the writer and the number that the record gave it.
-All others stay messages whose publishes are not on record. So a record that begins in the middle, that has holes, or that is one of several
-publishers' is a smaller record, never a wrong one: it proves something about those publishes that it has.
+The publishers' own records (`prober.client`) are joined with the deliveries of their messages, and verified together. A message id connects
+a publish with its deliveries: a delivery of a message that a record names gets the writer and the number from that record.
+All others remain messages whose publishes are not on record. So a record that starts in the middle, that has holes, or that is one of
+several
+publishers' is a smaller record, never a wrong one: it proves facts about its own publishes.
 
-Left out of a record is what nothing can be proven of:
+Entries of a record that prove nothing are left out:
 
-* publishes that began before the subscription was there, or not later by more than the clocks may differ: they need not come;
-* what is on keys that are not observed;
-* lines that are not whole, or no events: the file may still be written, and a process may have been killed in the midst of a line.
+* publishes that started before the subscription existed, or not later by more than the clocks may differ: they need not be delivered;
+* publishes on keys that are not observed;
+* incomplete lines, or lines without an event: the file may still be written, and a process may have been killed in the middle of a line.
 
-The clocks of publishers and of the observer may differ by `clock_error_s`. The service's publish time lies between the beginning of a
-publish and its confirmation, and before every delivery; where it does not, clocks differ by more, and nothing is verified.
+The clocks of publishers and of the observer may differ by `clock_error_s`. The service's publish time lies between the start of a
+publish and its confirmation, and before every delivery; if it does not, clocks differ by more, and nothing is verified.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from prober.traces.trace import TraceError, read_trace
 EVENTS_MAX: Final = 2_000_000
 """Limit of joined events of records; events beyond it count as not recorded."""
 VERIFIED: Final = frozenset({Kind.ORDER_GAP, Kind.ORDER_INVERSION, Kind.REALTIME_INVERSION, Kind.LOST_OVERTAKEN, Kind.STUCK})
-"""What only a publisher's record shows."""
+"""The kinds of findings that only a publisher's record proves."""
 
 CLOCKS: Final = "the clocks of a publisher, the service and the observer differ by"
 NOTHING: Final = "the record names no message that came"
@@ -116,9 +117,9 @@ def verify_trace(path: str, header: TraceHeader, events: Iterable[Event]) -> Ver
 
 @dataclass(slots=True)
 class PublisherRecords:
-    """What publishers recorded: `events` in the order of the time since 1970.
+    """The records of publishers: `events` in the order of the time since 1970.
 
-    counts      `publishes` that count, and what was left out: `unread` lines, `early` publishes, those `beyond` the memory for records.
+    counts      the counted `publishes`, and the excluded entries: `unread` lines, `early` publishes, those `beyond` the memory for records.
     """
 
     events: list[Publish] = field(default_factory=list)
@@ -170,10 +171,10 @@ def _events(path: str, topic: str, counts: Counter[str]) -> Iterator[Publish]:
 
 @dataclass(frozen=True, slots=True)
 class RecordVerification:
-    """What the record proves of what was received.
+    """The result of verifying deliveries with the records of their publishers.
 
-    verdict     UNKNOWN also if something that was confirmed had not come by the end.
-    reason      why nothing, or not all, was verified; empty if it was.
+    verdict     UNKNOWN also if a confirmed message had not been received by the end.
+    reason      why nothing, or not everything, was verified; empty if everything was.
     counts      those of the records, `confirmed` publishes and of these `received`.
     events      the joined history, on the observer's clock, and `rules` those it was verified under.
     """

@@ -1,10 +1,9 @@
-"""Who has a column in a diagram: the publisher, Pub/Sub, and every subscriber, or every response or request where these hold messages.
+"""The columns of a diagram: the publisher, Pub/Sub, and every subscriber, or every response or request if these hold messages.
 
-Messages are called by their sequence numbers. What tells a number apart is added where it is needed: the epoch if there are several, a
-mark for each republishing, and the message id of one of several records.
+Sequence numbers name the messages. Ambiguous numbers get a mark: the epoch if there are several, a mark for each republishing, and the
+message id of one of several records.
 
-`Holding` says from which row to which row a column has messages that it has not acknowledged, as far as the events tell: the bars, for the
-eye only.
+`Holding` contains the rows between which a column has unacknowledged messages, by the recorded events: the bars, for the eye only.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ class Columns:
         return self._places.get((subscription, self._owner(subscription, session)), len(self.all) - 1)
 
     def session(self, subscription: str, session: str) -> str:
-        """What tells a session apart from others in its column; empty if it is alone there."""
+        """Return the name of a session among others in its column; empty if it is alone there."""
         column = self.of(subscription, session)
         if sum(self.of(*other) == column for other in self._sessions) == 1:
             return ""
@@ -137,7 +136,7 @@ def _without_run(name: str, epochs: Iterable[str]) -> str:
 
 
 def _short_names(epochs: Iterable[str]) -> Mapping[str, str]:
-    """What epochs are called in front of a number: themselves if all are short, else by letters, which are no names of epochs."""
+    """Return the names of epochs before a number: unchanged if all are short, else letters that are no names of epochs."""
     names = list(epochs)
     if all(len(name) <= EPOCH_LENGTH_MAX for name in names):
         return {name: name for name in names}

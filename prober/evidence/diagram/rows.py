@@ -1,8 +1,8 @@
-"""What stands on each line of a diagram: the events of a history in their order, and what follows from them.
+"""The lines of a diagram: the events of a history in their order, and their consequences.
 
-Three things are added that are not on record: where a lease may have run out (its length is known, its end is not seen), messages that
-should have come and did not, and how long nothing happened. A bar next to a subscriber shows that it has unacknowledged messages; it is
-drawn for the reader's eye and decides nothing. The renderers decide about the looks.
+Three unrecorded things are added: the possible end of a lease (its length is known, its end is not observed), missing messages, and
+pauses. A bar next to a subscriber shows that it has unacknowledged messages; it is drawn for the reader's eye and decides nothing. The
+renderers decide about the looks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PAUSE_MIN_STEPS: Final = 4
 
 
 class Mark(StrEnum):
-    """What an event is to the finding."""
+    """The role of an event in the finding."""
 
     NONE = ""
     WITNESS = "witness"
@@ -40,7 +40,7 @@ class Mark(StrEnum):
 
 
 class Sort(StrEnum):
-    """What an arrow stands for."""
+    """The meaning of an arrow."""
 
     PUBLISH = "publish"
     REPLY = "reply"
@@ -50,7 +50,7 @@ class Sort(StrEnum):
 
 
 class Sign(StrEnum):
-    """What happens in one column."""
+    """An event within one column."""
 
     OPENED = "opened"
     CLOSED = "closed"
@@ -102,7 +102,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """So many events are left out here."""
+    """A number of omitted events."""
 
     count: int
 
@@ -143,7 +143,7 @@ class Diagram:
 
     @property
     def notes(self) -> list[str]:
-        """What the names of messages in it mean."""
+        """The meanings of message names in the diagram."""
         arrows = (row.shape for row in self.rows if isinstance(row.shape, Arrow))
         again = [f"{REPUBLISHED} behind a number: the prober published the message again."]
         renamed = {name: epoch for epoch, name in self.columns.epochs.items() if name != epoch}
@@ -194,7 +194,7 @@ def diagram_of(
 
 
 def absent(kind: Kind, facts: Facts) -> Absent | None:
-    """What should have come and did not, as the facts of a finding of this kind say; None if nothing is missing."""
+    """Return the missing messages from the facts of a finding of this kind; None if none is missing."""
     names, count = _ABSENT.get(kind, ("", ""))
     seqs = seqs_of(facts.get(names)) or tuple(filter(None, [whole(facts.get(names))]))
     return Absent(seqs[0], max(len(seqs), whole(facts.get(count)))) if seqs else None

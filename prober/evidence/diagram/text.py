@@ -127,7 +127,7 @@ def _name(column: DiagramColumn) -> str:
 
 
 def _words(arrow: Arrow) -> Iterator[str]:
-    """What stands on an arrow: a confirmation says which record it made, others do where the number does not tell."""
+    """Yield the words on an arrow: a confirmation names its record, other arrows do if the number is ambiguous."""
     if arrow.verb:
         yield _SHORT.get(arrow.verb, arrow.verb)
     yield arrow.message
