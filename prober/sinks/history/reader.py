@@ -165,7 +165,7 @@ class RunRows(NamedTuple):
 class HistoryReader:
     """Read access to a history. Raises `HistoryError` if data cannot be read, for instance a file of a newer version.
 
-    unreadable   damaged files that were skipped so far, by path below the history, each with the reason; without `skip_unreadable` they
+    unreadable   unreadable files that were skipped so far, by path below the history, each with the reason; without `skip_unreadable` they
     raise `HistoryError`.
     """
 
@@ -194,7 +194,7 @@ class HistoryReader:
     # --- queries -------------------------------------------------------------------------------------------------------------
 
     def run_ids(self, *, key: str | None = None, subscription: str | None = None, span: TimeSpan = ALWAYS) -> Sequence[str]:
-        """Return the runs with events of the key itself in the span, by the hour of their first. `key` None: with any events."""
+        """Return the runs with events of the key itself in the span, ordered by the hour of their first event. `key` None: all events."""
         question = _about(subscription, span) & (pc.scalar(True) if key is None else pc.field("key") == key)
         found: dict[str, None] = {}
         for dataset in self._datasets(EVENTS, span):

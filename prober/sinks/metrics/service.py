@@ -108,7 +108,7 @@ def backlog_values(target: TargetMetrics, source: BacklogSource) -> Values:
 
 
 def top_key_values(source: KeysSource) -> Values:
-    """Yield the values of every rank of each stream, as lower limits; a rank without a key has load 0."""
+    """Yield lower limits for every rank of each stream: 0 for a rank without a key, NaN if the last minute was not observed."""
     for stream in source():
         known = [(one.minute, one.age_s) for one in stream.top if one.minute is not None]
         for rank in range(1, RANKS + 1):
