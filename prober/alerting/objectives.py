@@ -247,7 +247,7 @@ class SliQueries:
 
 
 def sli_queries(objective: Objective, window: str) -> SliQueries:
-    """The good and bad counts of an objective within a window such as `5m`."""
+    """Return the queries of the bad and decided events of an objective within a window such as `5m`."""
     indicator = objective.indicator
     if indicator in CHECKS:
         return _checks(CHECKS[indicator], window)
@@ -266,7 +266,7 @@ def _checks(family: Family, window: str) -> SliQueries:
 
 
 def _publishes(window: str) -> SliQueries:
-    """Publishes that were never sent are counted in a family of their own, which probers of an older version do not have."""
+    """Return the queries of publishes. Unsent ones have a separate family, which probers of an older version do not have."""
     bad = series(families.PUBLISHES, outcome=tuple(one for one in PublishOutcome if one is not PublishOutcome.CONFIRMED))
     unsent = _grown(series(families.PUBLISHES_UNSENT), window)
     sent = (_grown(selected, window) for selected in (bad, series(families.PUBLISHES)))
@@ -274,9 +274,9 @@ def _publishes(window: str) -> SliQueries:
 
 
 def _latencies(family: Family, window: str, threshold_s: float) -> SliQueries:
-    """The threshold is the bound of a bucket (`metrics.store.bounds_of`).
+    """Return the queries of durations; the threshold is the bound of a bucket (`metrics.store.bounds_of`).
 
-    Messages that never arrived are in no bucket and counted in a family of their own, which probers of an older version do not have.
+    Messages that never arrived are in no bucket but in a separate family, which probers of an older version do not have.
     """
     good = _grown(series(family, "_bucket", le=bound(threshold_s)), window)
     decided = _grown(series(family, "_count"), window)

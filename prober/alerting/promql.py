@@ -68,7 +68,7 @@ def aggregate(expression: str, by: str | Iterable[str] = (), how: str = "sum") -
 
 
 def on(labels: Iterable[str]) -> str:
-    """The clause behind an operator that matches series by these labels alone; by none, each matches any."""
+    """Return the clause after an operator that matches series by these labels alone; by none, each matches any."""
     return f"on ({', '.join(labels)})"
 
 
@@ -113,16 +113,16 @@ def percent(share: float) -> str:
 
 
 def news(labels: Iterable[str], selected: str, window_s: float) -> str:
-    """The increase of counters within the last `window_s` seconds: above 0 if anything happened, however it came to be seen.
+    """Return the increase of counters within the last `window_s` seconds: above 0 after any event, however it was observed.
 
-    `increase` alone knows the difference between two scrapes only. It is blind to what a process counted before its first scrape, to
-    a counter that a restart brings back to the value that it had, and to what happened while Prometheus did not scrape. So:
+    `increase` alone compares scrapes only. It misses the counts of a process before its first scrape, a counter that returns to its
+    former value after a restart, and events while Prometheus did not scrape. So:
 
-    * a series that was not there before counts as a whole,
-    * so does one of a process that restarted within the window,
-    * otherwise what `increase` sees counts, resets included,
-    * otherwise what came since the last value that is older than the window, as after a gap between scrapes,
-    * otherwise nothing did.
+    * a new series counts as a whole,
+    * so does a series of a process that restarted within the window,
+    * otherwise the result of `increase` counts, resets included,
+    * otherwise the difference to the last value older than the window, as after a gap between scrapes,
+    * otherwise 0.
     """
     window = prom_duration(window_s)
     earlier = f"last_over_time({selected}[{KNOWN_FOR}] offset {window})"

@@ -127,9 +127,8 @@ def recorded(
     """Return a publisher that records its publishes on ordering keys of one topic, `projects/PROJECT/topics/NAME`, in a trace file.
 
     No publish waits for the record or fails because of it: events that cannot be written are dropped and counted (`dropped`). The file
-    grows to
-    `bytes_max` bytes at most; an existing file is continued. `region`: the publishing region, if the publisher publishes in one region and
-    others do not. Call `stop` at the end. Raises OSError if the file cannot be opened for writing.
+    grows to `bytes_max` bytes at most; an existing file is continued. `region`: the publishing region, if the publisher publishes in one
+    region and others do not. Call `stop` at the end. Raises OSError if the file cannot be opened for writing.
     """
     return RecordedPublisher(publisher, topic, RecordFile(path, topic, bytes_max=bytes_max), region)
 

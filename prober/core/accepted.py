@@ -164,7 +164,7 @@ class AcceptedDeliveries:
         return placed and one.primary and log.epoch(last) == one.epoch and log.seq(last) == one.seq - 1
 
     def is_blurred(self, one: Delivery) -> bool:
-        """Whether deliveries of unknown place may have been sent before or after this one."""
+        """Return whether deliveries of unknown place may have been sent before or after this one."""
         sent_t = one.earliest_t - self._key.rules.clock_error_s
         return sent_t <= self.blurred_until_t and one.session is not self.blurred_by
 
@@ -270,7 +270,7 @@ class AcceptedDeliveries:
             self.commit(now)
 
     def commit(self, now: float) -> None:
-        """Move the last certain moment behind the deliveries of definite order."""
+        """Advance the last certain moment past the deliveries of definite order."""
         rules = self._key.rules
         if not self.window or (self.waiting and len(self.window) <= RECENT):
             return  # few may still get other places when what waits is explained

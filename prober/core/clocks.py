@@ -133,8 +133,7 @@ class Clocks:
         """Return the time until which a broken stream excuses a missing delivery.
 
         A broken stream excuses for one lease: it can have lost one delivery of the message, not all of them. A lost pull or push request
-        also
-        excuses for the backoff of the retry policy.
+        also excuses for the backoff of the retry policy.
         """
         rules = self._subscription.rules
         leased_s = rules.ack_deadline_s + rules.retry_backoff_max_s

@@ -1,9 +1,8 @@
 """Collection of the findings of the checks, and counters of the situations that they observe.
 
 Every check states its finding with the status that the evidence supports. The collector adds the facts that all findings of the key share.
-Where a
-control operation (seek, purge, filter change) or a hole in the record may explain the facts, it changes a violation to indeterminate: a
-grace period hides nothing.
+Where a control operation (seek, purge, filter change) or a hole in the record may explain the facts, it changes a violation to
+indeterminate: a grace period hides nothing.
 
 A run without redeliveries proves nothing about redelivery. So the checker counts the situations that the guarantees are about, and a
 probe names the counters that must not be 0. The check of each guarantee also counts its opportunities to report a violation

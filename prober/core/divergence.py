@@ -31,7 +31,7 @@ UNCERTAIN: Final = UNPLACED | SHARED
 
 
 Breaks: TypeAlias = tuple[int, int]
-"""The first and the last position after which records may stand that the log does not contain."""
+"""The first and the last position after which unlearned records may have their place."""
 
 
 class Side:
@@ -320,7 +320,7 @@ class DivergenceCheck:
         self._breaks.clear()
 
     def lose_track(self, checker: KeyChecker) -> None:
-        """Note that a subscription received a record without a place: it may stand anywhere after the records learned so far."""
+        """Note that a subscription received a record without a place: it may follow any record learned so far."""
         for lane in checker.lanes.values():
             self.lose_order(checker, lane)
         self._broken.add(checker.subscription.index)
@@ -337,7 +337,7 @@ class DivergenceCheck:
                     side.breaks = (first if side.breaks is None else min(side.breaks[0], first), upto)
 
     def _breaks_of(self, checker: KeyChecker, region: str) -> Breaks | None:
-        """Return the positions after which unknown records may stand, since the start of the record."""
+        """Return the positions after which unlearned records may have their place, since the start of the record."""
         index = checker.subscription.index
         return self._breaks.get((index, region), (0, 0) if index in self._broken else None)
 

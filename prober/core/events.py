@@ -45,10 +45,8 @@ class PublishInvoked:
 
     `seq` counts 1, 2, 3, ... per (epoch, key); `generation` counts the prober's own republishing of one sequence number. Attempts
     that a client library makes by itself are invisible here. `intended_t` is the scheduled time of the publish, if that was earlier than
-    `t`:
-    latencies count from there. `size` is the size of the data in bytes, 0 if it was not recorded. `region` is the publishing region, as far
-    as
-    the publisher knows it ("" is a region like others); order is guaranteed within one region only.
+    `t`: latencies count from there. `size` is the size of the data in bytes, 0 if it was not recorded. `region` is the publishing region,
+    as far as the publisher knows it ("" is a region like others); order is guaranteed within one region only.
     """
 
     t: float

@@ -58,13 +58,11 @@ class GuardedVerifier:
     """The checker with its error handling, the same for a run, a trace file and the history: input events, output findings and a verdict.
 
     A fault of the checker ends verification and makes the verdict UNKNOWN, whatever was found before: it is neither a violation of the
-    service
-    nor a pass. No method raises. For one thread.
+    service nor a pass. No method raises. For one thread.
 
     findings         the kept findings, and the number of all.
     ended            whether the history ended after the recorder had waited for deliveries. A history that was cut off may lack the
-                     explanation
-                     of deliveries on hold, so its recorder does not settle them.
+                     explanation of deliveries on hold, so its recorder does not settle them.
     stopped_because  why verification ended before the history did, one line; empty if it did not.
     verified         after how many events it ended; None if it did not.
     fault            the exception of the checker, if it raised one.
@@ -76,8 +74,7 @@ class GuardedVerifier:
         """Start with an empty history.
 
         `rules`: the subscriptions of the history, each with its bounds and settings. `reported` maps new findings to those that are kept
-        and
-        returned, if a part of a history is verified in place of the whole.
+        and returned, if a part of a history is verified in place of the whole.
         """
         default = next(iter(rules.values()), Rules())
         self._verifier = Verifier(default, subscriptions=rules, rules_by_subscription=rules)

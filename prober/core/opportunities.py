@@ -233,7 +233,7 @@ class Opportunities:
     def _may_have_gone_elsewhere(self, one: Delivery, position: int, state: State) -> None:
         """Count the send of a new message to the provable holder of its key.
 
-        The new message was published after the last one had come, so it could have gone to another subscriber.
+        The new message was published after the receipt of the last one, so it could have been sent to another subscriber.
         """
         key, before = self._key, state.before
         rules, subscription = key.rules, key.subscription

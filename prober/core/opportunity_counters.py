@@ -1,26 +1,26 @@
 """Counters of the opportunities to observe a violation, one for each guarantee.
 
-The check of a guarantee keeps its counter. A PASS says little if the service hardly had an opportunity to violate the guarantee. An
+The check of a guarantee keeps its counter. A PASS proves little if the service hardly had an opportunity to violate the guarantee. An
 *opportunity* is a decision of the service that the check would have reported as a violation if it had been wrong. A decision that the check
 would have called indeterminate is no opportunity.
 
-    order               a message that was published after another of its key is delivered for the first time: behind that, or not.
-    redelivery          the key began again below what had been delivered, and goes on from there: with the next message, or a later one.
-    redelivery, acked   of these, where a message to be redelivered had been acknowledged.
-    affinity            a message is delivered that was published after the last one of its key had come, while a message of the key is
-                        provably outstanding and another subscriber is there: it comes to the holder, or the key is split. A stream that is
-                        over takes back the opportunities shortly before, for it may have been dead already.
-    divergence          a message that one of two subscriptions has received is received on the other: in the same place, or elsewhere.
-    overlap             the last message held of a pull response or push request is answered, while the next one of its key was there, and
-                        a pull waited for it: until then the service could have sent a second batch, or request.
-    confirmed           exactly-once: an acknowledgement was confirmed, and it was listened for so long after that that a redelivery would
-                        have been sent after the confirmation, by every bound.
-    outstanding         exactly-once: a message is delivered that was published after the last one of its key had come, while a message of
-                        the key is provably outstanding: the service goes on, or redelivers the outstanding message.
-    dead letter         a message came to the dead-letter topic, and a new one of its key is delivered after that: the key moves on, or
-                        stands still.
+    order               the first delivery of a message that was published after another of its key: after that one, or not.
+    redelivery          the key restarted below its progress and continues from there: with the next message, or a later one.
+    redelivery, acked   of these, the ones in which a message to be redelivered had been acknowledged.
+    affinity            the delivery of a message that was published after the receipt of the last one of its key, while a message of the
+                        key is provably outstanding and another subscriber is connected: to the holder, or to the other. The end of a
+                        stream revokes its latest opportunities, since it may have been dead already.
+    divergence          a message received on one of two subscriptions is received on the other: in the same place, or elsewhere.
+    overlap             the answer to the last held message of a pull response or push request, while the next one of its key was stored,
+                        and a pull waited for it: until then the service could have sent a second batch, or request.
+    confirmed           exactly-once: an acknowledgement was confirmed, and deliveries were observed long enough afterwards that a
+                        redelivery would have been sent after the confirmation, by every bound.
+    outstanding         exactly-once: the delivery of a message that was published after the receipt of the last one of its key, while a
+                        message of the key is provably outstanding: the service continues, or redelivers the outstanding message.
+    dead letter         a message was sent to the dead-letter topic, and a new one of its key is delivered afterwards: the key advances,
+                        or stalls.
     filter              a message was stored that the filter of a subscription excludes: it is kept back, or delivered.
-    seek                a message is redelivered that a settled seek provably brought back (`returned`): it, or a later one.
+    seek                a message is redelivered that a settled seek provably restored (`returned`): that message, or a later one.
     push, failed        a push request failed while a later message of its key waits: the next one is for the same message, or a later.
     completeness        a message was accepted: it is delivered, or lost.
 """

@@ -53,8 +53,7 @@ class Rules:
     retry_backoff_max_s     the longest backoff of the retry policy after a nack or an expired lease.
     publishes_recorded      False: other publishers, whose publishes are not on record, use the topic too; see `unrecorded`.
     publish_time_error_s    how far the publish times of such messages may differ from the order in which the service stored them; `inf`
-                            also if
-                            they may have been published in several regions.
+                            also if they may have been published in several regions.
     one_publish_region      False: the endpoint does not prove that all messages of a key are published in one region.
     republish_max_s         how long after a message its publisher may publish it again, if its publishes are not on record.
     redelivery_promised     False: single messages may be redelivered, to any subscriber, as other brokers than Pub/Sub do; the checker

@@ -2,10 +2,9 @@
 
 Best-first: the fewest breaches, the weakest guarantee, the fewest assumptions, and then the longest order. So a legal history is
 explained in about as many steps as it has deliveries. The search reports a breach only after every legal order. Of orders with equal cost
-it
-takes the one with the fewest redeliveries, and of these the one closest to the order of arrival. Publications missing in every order
-count from the start (`_inevitable`). If that takes too long, the assumptions come last: the explanation may then need
-more of them than necessary, and has a breach only if every order has one.
+it takes the one with the fewest redeliveries, and of these the one closest to the order of arrival. Publications missing in every order
+count from the start (`_inevitable`). If that takes too long, the assumptions come last: the explanation may then need more of them than
+necessary, and has a breach only if every order has one.
 """
 
 from __future__ import annotations

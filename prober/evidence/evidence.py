@@ -62,8 +62,7 @@ class Excerpt:
     of its key on other subscriptions, and of sessions.
 
     A wait ends by the passing of time, not by an event, and an event of any key shows that time. In its place the excerpt contains the end
-    of
-    a record that was drained until then.
+    of a record that was drained until then.
     """
 
     def __init__(self, made: RecordedFinding, witnesses: Iterable[Event]) -> None:

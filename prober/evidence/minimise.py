@@ -240,9 +240,8 @@ def minimise(
 
     `events` are numbered like the finding's witnesses, ascending; `rules` and `subscriptions` are those with which the checker made the
     finding. The events may be an excerpt of the history, if the excerpt alone proves the finding. The checker runs at most `runs_max`
-    times,
-    at a total cost of at most `work_max`; beyond that the smallest history so far is returned and `complete` is False. The same holds once
-    `late` returns True: then only the cheap reductions are tried, without ddmin.
+    times, at a total cost of at most `work_max`; beyond that the smallest history so far is returned and `complete` is False. The same
+    holds once `late` returns True: then only the cheap reductions are tried, without ddmin.
     """
     trial = _Trial(finding, rules, tuple(subscriptions), runs_max, work_max)
     start = _first_cut(list(events), trial)
@@ -270,8 +269,7 @@ def _asked_for(events: Sequence[Numbered], best: Sequence[Numbered], trial: _Tri
     """Return the events that readers need and the proof lacks, at most `EVIDENCE_MAX`.
 
     First the redelivery of the finding, then the starts and ends of its subscribers' streams if they had several, then the events of these
-    and
-    of the messages that the finding names, then the events of the rest.
+    and of the messages that the finding names, then the events of the rest.
     """
     needed, kind = {number for number, _ in best}, trial.wanted.kind
     redelivered = redelivery_of(events, trial.wanted) if KINDS[kind].guarantee is Guarantee.REDELIVERY else []

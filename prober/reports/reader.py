@@ -75,8 +75,7 @@ class ReportReader:
     """The reports at one location: a path, or a gs://, s3:// or hdfs:// URI with the options of a history's location.
 
     Raises `HistoryError` if the location is invalid. Every method raises `HistoryError` if the location cannot be reached. A missing
-    location,
-    a missing report and an incomplete report are no errors: the answer is None or empty then.
+    location, a missing report and an incomplete report are no errors: the answer is None or empty then.
     """
 
     def __init__(self, location: str) -> None:
@@ -95,7 +94,7 @@ class ReportReader:
         return next((day for day in self.days(job, SUCCESS_DAYS) if self.summary(job, day) is not None), None)
 
     def summary(self, job: str, day: date) -> JobSummary | None:
-        """The summary of a job about a day; None if there is no report."""
+        """Return the summary of a job about a day; None if there is no report."""
         path = f"{job}/date={day.isoformat()}/{SUMMARY}"
         text = self._asked(lambda: self._text(path))
         return None if text is None else _summary_of(text, job, day)
@@ -113,7 +112,7 @@ class ReportReader:
     def hot_keys(
         self, day: date, limit: int = 100, *, target: str | None = None, subscription: str | None = None
     ) -> HotKeysReport | None:
-        """The report of `hot-keys` about a day, of one target or subscription if asked for, `limit` keys at most; None without a report."""
+        """Return the report of `hot-keys` about a day, of one target or subscription if given, at most `limit` keys; None without one."""
 
         def read(summary: JobSummary) -> HotKeysReport:
             about = {"target": target, "subscription": subscription}
@@ -126,7 +125,7 @@ class ReportReader:
         return self._report(Job.HOT_KEYS, day, read)
 
     def slo_burn(self, day: date, *, objective: str | None = None) -> BurnReport | None:
-        """The report of `slo-burn` about a day, of one objective if asked for; None without a report."""
+        """Return the report of `slo-burn` about a day, optionally of one objective; None without a report."""
 
         def read(summary: JobSummary) -> BurnReport:
             about = {"objective": objective}
@@ -145,7 +144,7 @@ class ReportReader:
         return self._report(Job.SLO_BURN, day, read)
 
     def reverified(self, day: date) -> Mapping[str, ReverifiedTarget] | None:
-        """The findings of `reverify` about a day, by target; None without a report, or with one that does not tell targets apart."""
+        """Return the findings of `reverify` about a day, by target; None without a report, or for one without targets."""
         summary = self.summary(Job.REVERIFY, day)
         try:
             return None if summary is None else {name: _target_of(row) for name, row in summary.numbers["by_target"].items()}

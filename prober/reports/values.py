@@ -196,9 +196,9 @@ class BurnAlertDay:
 class Spender:
     """A part of an objective's budget spent on the day.
 
-    by      key, subscription, probe, vantage or region; `value` which one, None for what has no name.
-    share   of all bad things of the objective and target.
-    others  0, or how many spenders this row stands for that are not named.
+    by      key, subscription, probe, vantage or region; `value` is its name, None if it has none.
+    share   of all bad events of the objective and target.
+    others  the number of unnamed spenders that this row merges, else 0.
     """
 
     objective: str

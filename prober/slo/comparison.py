@@ -112,8 +112,7 @@ class ComparedAspect:
     baseline, candidate   the share of all pairs together, or the mean over pairs.
     difference            the candidate's value less the baseline's, with its interval; None: too few pairs.
     pairs                 the number of pairs. `pairs_needed` is a forecast of how many would decide: None if already decided, not
-                          requested,
-                          or unknown; infinity if it were more than 100 times as many, or no number would.
+                          requested, or unknown; infinity if it were more than 100 times as many, or no number would.
     bad                   bad events of the baseline and of the candidate; 0 of durations.
     """
 

@@ -128,7 +128,7 @@ def _alpha(bad: int, count: int, confidence: float) -> float:
 
 
 def _series(k: int, n: int, p: float, q: float) -> float:
-    """P(X <= k) / P(X = k), k < n: 1 + kq/((n-k+1)p) (1 + (k-1)q/((n-k+2)p) (1 + ...)). The terms fall while k <= np."""
+    """Return P(X <= k) / P(X = k), k < n: 1 + kq/((n-k+1)p) (1 + (k-1)q/((n-k+2)p) (1 + ...)). The terms fall while k <= np."""
     total = term = 1.0
     odds = q / p
     for j in range(k):
@@ -140,13 +140,13 @@ def _series(k: int, n: int, p: float, q: float) -> float:
 
 
 def _log_probability(k: int, n: int, p: float, q: float) -> float:
-    """The logarithm of P(X = k), 0 < k < n, in Loader's saddle-point form."""
+    """Return the logarithm of P(X = k), 0 < k < n, in Loader's saddle-point form."""
     error = _stirling_error(n) - _stirling_error(k) - _stirling_error(n - k)
     return error - _deviance(k, n * p) - _deviance(n - k, n * q) - log(2.0 * pi * k * ((n - k) / n)) / 2.0
 
 
 def _deviance(k: float, mean: float) -> float:
-    """The saddle-point exponent k log(k / mean) + mean - k, without cancellation where the two are close."""
+    """Return the saddle-point exponent k log(k / mean) + mean - k, without cancellation if the two are close."""
     distance = k - mean
     if abs(distance) >= _SERIES_REACH * (k + mean):
         return k * log(k / mean) - distance
@@ -161,7 +161,7 @@ def _deviance(k: float, mean: float) -> float:
 
 
 def _stirling_error(n: int) -> float:
-    """The difference log n! - log(sqrt(2 pi n) (n / e)^n)."""
+    """Return the difference log n! - log(sqrt(2 pi n) (n / e)^n)."""
     if n < len(_STIRLING_ERRORS):
         return _STIRLING_ERRORS[n]
     square = 1.0 / (n * n)

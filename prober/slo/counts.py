@@ -93,7 +93,7 @@ def completeness_of(confirmed: int, missing: Mapping[Place, int], overdue_keys: 
 
 
 def unsent_of(wanted: int, attempts: int, *, missed: int = 0, unreachable: bool, trusted: bool) -> dict[Indicator, SliCounts]:
-    """The availability counts of a run for scheduled publishes without an attempt.
+    """Return the availability counts of a run for scheduled publishes without an attempt.
 
     The attempted publishes count by themselves.
 

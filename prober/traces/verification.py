@@ -5,8 +5,7 @@ Every event goes through the checker, and the result is a `Verification`.
 The publishers' own records (`prober.client`) are joined with the deliveries of their messages, and verified together. A message id connects
 a publish with its deliveries: a delivery of a message that a record names gets the writer and the number from that record.
 All others remain messages whose publishes are not on record. So a record that starts in the middle, that has holes, or that is one of
-several
-publishers' is a smaller record, never a wrong one: it proves facts about its own publishes.
+several publishers' is a smaller record, never a wrong one: it proves facts about its own publishes.
 
 Entries of a record that prove nothing are left out:
 
@@ -89,8 +88,7 @@ def verify_trace(path: str, header: TraceHeader, events: Iterable[Event]) -> Ver
     """Verify a history under its header's rules. Never raises for any contents of a file.
 
     A malformed line ends verification: proven findings remain, everything else is unknown. A fault of the checker makes the verdict
-    unknown,
-    whatever was found before. Memory is bounded by the checker and the kept findings.
+    unknown, whatever was found before. Memory is bounded by the checker and the kept findings.
     """
     verifier, count, malformed = GuardedVerifier({header.subscription: header.rules}), 0, ""
     try:
@@ -130,8 +128,7 @@ def read_records(paths: Iterable[str], topic: str, since_s: float, until_s: floa
     """Return the publishes of several files that started after `since_s`, as recorded until `until_s`, both in seconds since 1970.
 
     `keep`: maps an ordering key to its recorded name; empty if it is not observed. Raises TraceError for a file that cannot be read, or
-    that
-    is about another topic.
+    that is about another topic.
     """
     records = PublisherRecords()
     for path in paths:

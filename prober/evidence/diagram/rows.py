@@ -163,8 +163,7 @@ def diagram_of(
     """Return the diagram of a history: not empty, in order, numbered like the finding's witnesses.
 
     At most `rows_max` of its events have a row: those next to the marked events, and to both ends. Before each of them there may be rows
-    for
-    omitted events, a pause, a missing message, and in each column one for leases. `opened` are sessions that started before.
+    for omitted events, a pause, a missing message, and in each column one for leases. `opened` are sessions that started before.
     """
     marks = _marks(history, finding)
     columns = Columns(history, opened, rules.mode, subscribers_max, marks)
