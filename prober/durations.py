@@ -10,7 +10,7 @@ from typing import Final
 from prober.errors import ConfigError
 
 _UNITS: Final = {"d": 86400 * 10**6, "h": 3600 * 10**6, "m": 60 * 10**6, "s": 10**6, "ms": 1000}
-_DURATION_END: Final = 10**15  # more microseconds than anybody waits
+_DURATION_END: Final = 10**15  # more microseconds than any wait
 _DURATION = re.compile(r"((?:\d+(?:\.\d+)?)(?:ms|[smhd]))+")
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 

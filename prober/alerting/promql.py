@@ -42,7 +42,7 @@ def selector(name: str, labels: Iterable[str], /, *narrowed: str, **matchers: Ma
 
     Raises ValueError for a matcher of another label.
     """
-    names = {label.rstrip("_"): matcher for label, matcher in matchers.items()}  # `class_` for what Python keeps for itself
+    names = {label.rstrip("_"): matcher for label, matcher in matchers.items()}  # `class_` for a reserved word of Python
     if unknown := names.keys() - set(labels):
         raise ValueError(f"{name} has no label {', '.join(sorted(unknown))}")
     written = ",".join([*narrowed, *(_matcher(label, matcher) for label, matcher in names.items())])

@@ -21,10 +21,10 @@ HEADER: Final = (
 FINDINGS_INTERVAL_S: Final = 10.0
 """Interval of the rules about proven findings: these page, so it is the shortest usual scrape interval."""
 INTERVAL_S: Final = 30.0
-LINE_WIDTH: Final = 4096  # no folded strings: a diff shows what changed
+LINE_WIDTH: Final = 4096  # no folded strings: a diff shows the changed text
 
 
-# How descriptions name what an alert is about.
+# The subject of an alert in descriptions.
 ON_TARGET: Final = "{{ $labels.target }} ({{ $labels.environment }}, {{ $labels.region }})"
 PROBE: Final = "{{ $labels.probe }} ({{ $labels.vantage }}{{ with $labels.part }}, part {{ . }}{{ end }})"
 

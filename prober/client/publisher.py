@@ -212,4 +212,4 @@ class RecordFile:
             self._room -= self._stream.write(lines)
         except OSError:
             self._unwritten += events
-            self._room = 0  # a line may be half written: what follows would hang on to it
+            self._room = 0  # a line may be half written: later lines would be appended to it

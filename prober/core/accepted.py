@@ -174,7 +174,7 @@ class AcceptedDeliveries:
         certain = log.flagged(position, PRIMARY) and not log.flagged(position, SHARED) and not self.is_blurred(one)
         invoked_t = log.invoked_t(position)
         if not certain or self._key.subscription.may_have_come_unseen(invoked_t, one.t) is not None:
-            return 0  # what a control operation passed over need not follow
+            return 0  # messages that a control operation passed over need not follow
         return stands_below(log, position - 1, one.epoch, one.seq, invoked_t)
 
     def take(self, one: Delivery, known: int) -> None:
@@ -273,7 +273,7 @@ class AcceptedDeliveries:
         """Advance the last certain moment past the deliveries of definite order."""
         rules = self._key.rules
         if not self.window or (self.waiting and len(self.window) <= RECENT):
-            return  # few may still get other places when what waits is explained
+            return  # a short window may still be reordered when the deliveries on hold are explained
         delayed_t = now if now == inf else now - rules.delivery_delay_max_s
         horizon_t = max(delayed_t, self._key.subscription.sent_from_t(now)) - 2 * rules.clock_error_s
         self.has_one_order = self.has_one_order or is_one_order(rules, self.window)

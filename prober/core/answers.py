@@ -27,7 +27,7 @@ def acked(key: KeyChecker, event: Acked) -> None:
     if newest is not None and newest.older is None and newest.session.name == event.session:
         _ack(key, newest, t)
         if newest.position and not key.rules.exactly_once and len(key.group.checkers) == 1:
-            del key.live[token]  # the log has what counts of it
+            del key.live[token]  # the log contains the relevant facts of it
         return
     answered = answered_by(newest, event.session)
     if any(one.acked_t < t for one in answered):

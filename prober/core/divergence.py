@@ -66,7 +66,7 @@ class Side:
         """Mark everything up to a position as compared."""
         self.base = position
         self.looked_at = max(self.looked_at, position)
-        if self.breaks is not None and self.breaks[1] < position:  # what may stand before it may stand behind this record too
+        if self.breaks is not None and self.breaks[1] < position:  # records possibly before it may also follow this record
             self.breaks = (self.breaks[0], position) if self.log.flagged(position, UNPLACED) else None
 
     def certain(self, after: int, upto: int) -> Iterator[int]:
@@ -328,7 +328,7 @@ class DivergenceCheck:
     def lose_order(self, checker: KeyChecker, lane: AcceptedDeliveries) -> None:
         """Note that the order of the last deliveries is not final: they may have been sent in another order, also before later ones."""
         first = min(lane.final, lane.log.frontier)
-        upto = lane.log.frontier + len(lane.waiting)  # what is on hold may stand before it too
+        upto = lane.log.frontier + len(lane.waiting)  # deliveries on hold may precede it too
         known = self._breaks_of(checker, lane.region)
         self._breaks[checker.subscription.index, lane.region] = (first if known is None else min(known[0], first), upto)
         for comparison in self._comparisons.values():

@@ -125,7 +125,7 @@ def none_lost_beside(rules: Rules, one: Delivery | None) -> str:
     if one is None:
         return "not lost on another stream: no stream of the subscription ended since it was published"
     until_t = one.t + rules.close_detection_max_s + rules.delivery_delay_max_s
-    if one.owner is None:  # it may be anybody's
+    if one.owner is None:  # it may belong to any subscriber
         return f"not lost on any other stream: none of the subscription ended {between(one.earliest_t, until_t)}"
     return f"not lost on another stream: no other stream of subscriber {one.owner} ended {between(one.earliest_t, until_t)}"
 

@@ -238,7 +238,7 @@ def is_too_late(rules: Rules, one: Publication, other: Delivery) -> bool:
     """Return whether neither a publication nor any invoked after it has to precede a record."""
     publication = other.publication
     if publication is not None and publication.attempts is None and one.rank >= publication.rank:
-        return True  # only a repeated attempt can begin after something that was invoked later is confirmed
+        return True  # only a repeated attempt can start after the confirmation of a later invocation
     return one.invoked_t > other.invoked_t + 2 * rules.clock_error_s
 
 

@@ -305,7 +305,7 @@ class KeyChecker:
         if first is not None:
             publication.received |= 1 << self.subscription.index
         elif came is not None and came.publication is publication:
-            self.excuse(publication)  # it came without a place, by an attempt that is not on record
+            self.excuse(publication)  # it was delivered without a place, by an unrecorded attempt
             return
         elif publication.invoked_t <= self.baseline_t and not self.adopts and log.may_predate(self, publication):
             self.excuse(publication)

@@ -96,7 +96,7 @@ class Lane(AcceptedDeliveries):
 
     def _due_of(self, one: Delivery) -> float:
         """Return the latest time of an event that explains a delivery: now if no other session may deliver or be lost."""
-        may_be_named = self._is_across_publishers and self._hold_s < inf  # whether what is missing comes late names the violation
+        may_be_named = self._is_across_publishers and self._hold_s < inf  # a late arrival names the violation
         waits = may_be_named or self._key.rules.clock_error_s or self._key.subscription.may_explain(one)
         return one.t + self._hold_s if waits else one.t
 
@@ -118,7 +118,7 @@ class Lane(AcceptedDeliveries):
                 self._is_across_publishers = not all(in_session(each, one) for each in gaps)
                 return False
             self._file(one, problems)
-            one.unplaced = one.unplaced or (grace is not None and bool(missing))  # what is missing may stand before it
+            one.unplaced = one.unplaced or (grace is not None and bool(missing))  # missing messages may precede it
         self.take(one, known)
         return True
 
@@ -311,7 +311,7 @@ class Lane(AcceptedDeliveries):
         self.log.unmark(STAYED)
         for position in self.log.between(0, self.log.frontier + 1):
             if self.log.answered_t(position) > -inf:
-                self.log.mark(position, ACKED)  # it may have undone what another one did
+                self.log.mark(position, ACKED)  # it may have undone the effect of another one
 
     def sought(self, seek: Seek) -> None:
         """Note a seek back: messages that it provably restores lose their acknowledgement."""
@@ -390,7 +390,7 @@ class Lane(AcceptedDeliveries):
                 searched = True
                 if explanation is not None and not explanation.gave_up:
                     open_until_t = max((search.items[item].t + self._hold_s for item in explanation.breaches), default=-inf)
-                    if open_until_t >= now:  # its explanation may still come
+                    if open_until_t >= now:  # its explanation may still arrive
                         self.deferred.append((open_until_t, publication))
                         continue
                     self._adopt(search, explanation.steps)

@@ -132,7 +132,7 @@ class Liveness:
         """Note that another subscription received a publish of unknown outcome: it was stored."""
         early = publication.early_on(self._key.subscription.index)
         if len(early) >= DUPLICATES_KEPT:
-            return  # it may have come, and is not remembered
+            return  # it may have been delivered and forgotten
         if token not in self._proven and not any(one.token == token for one in early):
             self._proven[token] = Pending(publication, t)
             if len(self._proven) > PROVEN_KEPT:
@@ -343,7 +343,7 @@ class Liveness:
         since_t = lease_until(self._key.rules, one)
         if self._key.subscription.streaming:
             since_t = max(min(since_t, one.session.closed_t), self.clock.holds.began_again_t(one))
-        place = one.position or inf  # what is behind it does not delay it
+        place = one.position or inf  # later records do not delay it
         return Wait(since_t, self._key.rules.unacked_deadline_s, self._invoked_t(one), lambda other: other.position <= place)
 
     def _invoked_t(self, one: Delivery) -> float:

@@ -252,7 +252,7 @@ class Send:
         certain = list(islice((case for case in held if not (SETTLED.doubt(case) or doubt_of(DROPPED, case))), HELD_MAX))[::-1]
         if not certain:
             return []
-        doubt = DEAD_LETTERED.doubt(certain[0])  # what was held need not be part of the run that released it
+        doubt = DEAD_LETTERED.doubt(certain[0])  # the held message need not be part of the run that released it
         return [self._overlap(OVERLAP[self.rules.mode], certain, doubt, partial(self._not_free, self._shown(certain)))]
 
     def _push(self, below: Sequence[Holding]) -> list[Problem]:

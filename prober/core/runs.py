@@ -88,7 +88,7 @@ class Runs:
         recent = self.recent.get(lane)
         if one.position == lane.log.frontier and self._key.subscription.has_one_stream and one.session.closed_t == inf:
             if recent is not None:
-                del self.recent[lane]  # the key has come as far as it ever had
+                del self.recent[lane]  # the key has reached its former progress
             return
         if recent is not None:
             recent.append(one)

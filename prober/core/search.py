@@ -105,7 +105,7 @@ class Search:
             self._by_session[session].append(index)
         owners = {one.owner for one in self.items}
         self._shared = len(owners) > 1 or None in owners or rules.exactly_once
-        came = (one.publication for one in self.items if one.primary and one.first)  # the log forgot where others stand
+        came = (one.publication for one in self.items if one.primary and one.first)  # the log forgot the places of others
         known = {one.token for one, position in zip(self.items, self.known, strict=True) if position}
         new = dict.fromkeys(
             one for one in (*came, *self.pending) if one is not None and one.token not in known and not self.waived(one)
@@ -210,7 +210,7 @@ class Search:
     # --- orders of sending: 3 ------------------------------------------------------------------------------------------------
 
     def _next(self, situation: Situation) -> Iterator[tuple[Step, Situation]]:
-        settled = not situation.learned and situation.before is self.settled.before  # what was sent before comes first
+        settled = not situation.learned and situation.before is self.settled.before  # earlier sends are first
         for index in self._candidates(situation):
             self.effort.look()
             if settled and self._may_be_before(index):

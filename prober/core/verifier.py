@@ -354,7 +354,7 @@ class Verifier:
     def _add_checker(self, group: KeyGroup, subscription: Subscription) -> None:
         checker = self._new_checker(group, subscription)
         group.add(checker)
-        self._watch(checker)  # what was published before is pending
+        self._watch(checker)  # earlier publishes are pending
 
     def _new_checker(self, group: KeyGroup, subscription: Subscription) -> KeyChecker:
         collector = FindingsCollector(subscription.name, group.key, subscription.assumptions, self._file, self._counts)

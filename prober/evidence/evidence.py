@@ -24,7 +24,7 @@ from prober.traces.trace import FIRST_EVENT_LINE
 EXCERPT_EVENTS_MAX: Final = 4_000  # of each sort
 ON_KEY_MAX: Final = 300
 """Number of latest events shown for a whole key."""
-LINES_BEFORE: Final = FIRST_EVENT_LINE - 1  # event number 1 does not stand in line 1
+LINES_BEFORE: Final = FIRST_EVENT_LINE - 1  # event number 1 is not in line 1
 
 AWAITED_MAX: Final = 6
 """Number of open sessions shown with them if an expected message is missing."""

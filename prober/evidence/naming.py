@@ -83,7 +83,7 @@ class Names:
         ids = self._ids(name, len(messages))
         groups: dict[tuple[bool, str], list[str]] = {}
         for message, message_id in zip(shown, ids, strict=False):
-            again = name != "held" and not message_id and message in self._mentioned  # what is held may be the same record
+            again = name != "held" and not message_id and message in self._mentioned  # a held message may be the same record
             group = again, self._of_epoch(message)
             groups.setdefault(group, []).append(f"{message.seq} (id {message_id})" if message_id else str(message.seq))
             self._mentioned.add(message)

@@ -257,7 +257,7 @@ class OrderMeasurement:
             return None
         if (published := self._published.get((event.key, event.epoch))) is not None:
             return published[0]
-        return 1 if len(self._published) < self._streams_max else None  # of what was published there, nothing could be kept
+        return 1 if len(self._published) < self._streams_max else None  # its publishes could not be kept
 
     def _count(self, outputs: list[Output[None]]) -> None:
         for output in outputs:

@@ -286,7 +286,7 @@ class ReorderMeter:
         if seq > start:
             self._gaps.add(start, seq - 1, _Jump(i, t))
         if expected is None:
-            self._missing_from = seq  # what came before is not known to be missing
+            self._missing_from = seq  # earlier numbers are not known to be missing
         self._jumps += expected is not None and seq > expected
         self._next_expected = seq + 1
         self._look_back.larger_before(i, seq)

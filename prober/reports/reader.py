@@ -80,7 +80,7 @@ class ReportReader:
 
     def __init__(self, location: str) -> None:
         self.location = location
-        # Spark knows Amazon's store as s3a, everybody else as s3.
+        # Spark names Amazon's store s3a, all others s3.
         self._files = HistoryStore(f"s3://{location.removeprefix('s3a://')}" if location.startswith("s3a://") else location).files
 
     def days(self, job: str, limit: int = 100) -> list[date]:
@@ -161,7 +161,7 @@ class ReportReader:
                 return None
             try:
                 report = read(summary)
-            except (OSError, LookupError, TypeError, ValueError):  # what pyarrow raises for half a file is any of these
+            except (OSError, LookupError, TypeError, ValueError):  # pyarrow raises any of these for half a file
                 report = None
             if self.summary(job, day) == summary:
                 return report
@@ -280,7 +280,7 @@ class NightlyReports:
                 self.error = ""
             except HistoryError as error:
                 self.error = str(error)
-            except Exception:  # a mistake of ours must not end the watch
+            except Exception:  # an internal error must not end the watch
                 self._health.internal_error(Component.METRICS)
                 _log.exception("internal error while reading the reports of the nightly jobs")
             await asyncio.sleep(EVERY_S)

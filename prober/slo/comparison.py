@@ -64,7 +64,7 @@ class Aspect(NamedTuple):
         return str(self.indicator) if self.statistic is Statistic.SHARE else f"{self.indicator}_{self.statistic}"
 
 
-_COUNTED_APART: Final = frozenset({Indicator.STALLED_KEYS})  # no run knows of it: what stands still is missing in the end
+_COUNTED_APART: Final = frozenset({Indicator.STALLED_KEYS})  # no run counts it: messages of a stalled key are missing at the end
 ASPECTS: Final = (
     *(Aspect(one, Statistic.SHARE) for one in MEANINGS if one not in DURATIONS and one not in _COUNTED_APART),
     *(Aspect(one, statistic) for one in DURATIONS for statistic in (Statistic.P50, Statistic.P99)),

@@ -29,7 +29,7 @@ from prober.core.events import EVENT_TYPES, Event
 LEAST: Mapping[str, int] = {"seq": 1, "generation": 0, "seconds": 0, "settle_s": 0, "size": 0}
 UNBOUNDED_EVENTS = frozenset({"delivered"})
 
-# Optional fields that are written only when they say something.
+# Optional fields that are written only with another value than these.
 QUIET_DEFAULTS: Mapping[str, object] = {
     "publish_time": None,
     "invoked_t": None,

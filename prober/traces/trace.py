@@ -23,7 +23,7 @@ from prober.traces.codec import encode_event, event_decoder
 from prober.traces.header import TraceHeader, decode_header, encode_header
 
 LINE_BYTES_MAX: Final = 1 << 20  # an event has about 200 bytes; a longer line is no trace file, and must not fill the memory
-FIRST_EVENT_LINE: Final = 2  # event number n stands in line n + 1
+FIRST_EVENT_LINE: Final = 2  # event number n is in line n + 1
 TRACE_IN_BUNDLE: Final = "trace.jsonl"
 """The name of the trace in a support bundle."""
 BLOCK_BYTES: Final = 1 << 16  # read at once: lines are split faster by the hundred than one by one
@@ -105,7 +105,7 @@ class TraceReader:
 
     def _read_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
         """Yield lines without their line ends, as many as one read returns, with the number of the first of them."""
-        # A whole read would wait for a slow pipe, and lose what stands before the place where a compressed file is broken.
+        # A whole read would wait for a slow pipe, and lose the lines before the broken place of a compressed file.
         read: Callable[[int], bytes] = getattr(self._stream, "read1", self._stream.read)
         number, rest = 1, b""
         try:

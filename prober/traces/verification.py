@@ -97,7 +97,7 @@ def verify_trace(path: str, header: TraceHeader, events: Iterable[Event]) -> Ver
         verifier.finish(count)
     except TraceError as wrong:
         malformed = str(wrong)
-    except Exception as fault:  # what reads the file has failed
+    except Exception as fault:  # the reader of the file has failed
         verifier.fail(fault, count)
     crash = f"{path}: {verifier.stopped_because} with the file" if verifier.fault is not None else ""
     found = verifier.findings
@@ -200,7 +200,7 @@ def verify_with(
         return RecordVerification(Verdict.UNKNOWN, f"{CLOCKS} {differ_s:.1f} s", counts, rules)
     publishes = (replace(event, t=event.t - offset_s) for event in records.events)
     joined: list[Event] = list(merge(publishes, (_named(event, named) for event in mine), key=_AT))
-    if joined:  # what was received last is verified when the clocks cannot differ any more; the history goes on
+    if joined:  # the last deliveries are verified after the clock error; the history continues
         joined.append(Ended(joined[-1].t + rules.clock_error_s, drained=False))
     verifier = GuardedVerifier({subscription: rules})
     for number, event in enumerate(joined, 1):
