@@ -101,7 +101,7 @@ class ProberStateAnswer(Answer, schema="ProberState"):
     """Number of events recorded in the run."""
     verified: Count | None
     """Number of verified events; null: all."""
-    unverified_because: Annotated[str, Field(examples=["the prober stood still for 2.4 s"])]
+    unverified_because: Annotated[str, Field(examples=["the prober's process paused for 2.4 s"])]
     """Reason why verification ended early; empty if it did not."""
 
 

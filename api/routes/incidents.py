@@ -81,7 +81,7 @@ class IncidentAnswer(Answer, schema="Incident"):
 
     incident_id: IncidentId
     """Unique id."""
-    title: Annotated[str, Field(examples=["Redeliveries leave messages out on europe"])]
+    title: Annotated[str, Field(examples=["Redeliveries skip messages on europe"])]
     """The incident in a few words."""
     target: Target
     """Name of the target."""

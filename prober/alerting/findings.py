@@ -60,7 +60,7 @@ VIOLATED: Final[Mapping[Guarantee, tuple[str, Severity, str]]] = MappingProxyTyp
         Guarantee.REDELIVERY: (
             "PubsubRedeliveryViolated",
             Severity.CRITICAL,
-            "A redelivery left out messages that should have been redelivered.",
+            "A redelivery skipped messages that should have been redelivered.",
         ),
         Guarantee.INTEGRITY: (
             "PubsubIntegrityViolated",

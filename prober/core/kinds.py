@@ -133,7 +133,7 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
         ),
         Kind.REDELIVERY_SKIP: KindMeaning(
             Guarantee.REDELIVERY,
-            "a delivery passed over messages that should have come (again) before it",
+            "a delivery skipped messages that should have been delivered or redelivered before it",
             _ALL_AGAIN,
             _PROVEN,
             _DELAY,
@@ -158,7 +158,7 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
         ),
         Kind.REDELIVERY_STALL: KindMeaning(
             Guarantee.REDELIVERY,
-            "a redelivery began and never came as far as before",
+            "a redelivery started and never reached the highest delivered message",
             _ALL_AGAIN,
             _WAIT,
             ("stall_deadline_s",),
@@ -168,22 +168,22 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
         Kind.AFFINITY_SPLIT: KindMeaning(
             Guarantee.ONE_HOLDER,
             "streaming pull: a message went to one subscriber while another provably held an earlier one",
-            "While messages of a key are outstanding, the key usually stays where they are: Google documents that, and does not "
-            "guarantee it.",
+            "While messages of a key are outstanding, the key usually stays with their subscriber: Google documents that, and does "
+            "not guarantee it.",
             _PROVEN,
             _HOLD,
             indicator="affinity",
         ),
         Kind.PULL_OVERLAP: KindMeaning(
             Guarantee.ONE_OUTSTANDING,
-            "a pull response before an earlier one of its key had been acknowledged: both were outstanding, or came in the wrong order",
+            "a pull response arrived before an earlier one of its key had been acknowledged: both were outstanding, or in the wrong order",
             "Only one batch of messages of a key may be outstanding at a time.",
             _PROVEN,
             _HOLD,
         ),
         Kind.PUSH_OVERLAP: KindMeaning(
             Guarantee.ONE_OUTSTANDING,
-            "a push request before an earlier message of its key had been acknowledged: both were open, or came in the wrong order",
+            "a push request arrived before an earlier message of its key had been acknowledged: both were open, or in the wrong order",
             "Only one message of a key may be outstanding at a time.",
             _PROVEN,
             _HOLD,
@@ -191,7 +191,7 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
         Kind.AFFINITY_MOVE: KindMeaning(Guarantee.ONE_HOLDER, "the key moved while nothing was outstanding", "", _INFO),
         Kind.STUCK: KindMeaning(
             Guarantee.LIVENESS,
-            "a confirmed message was not delivered, and its key stood still, for `delivery_deadline_s`",
+            "a confirmed message was not delivered, and its key stalled, for `delivery_deadline_s`",
             _ARRIVES,
             _WAIT,
             ("delivery_deadline_s",),
@@ -219,7 +219,7 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
         ),
         Kind.ID_CONFLICT: KindMeaning(
             Guarantee.INTEGRITY,
-            "one message id stood for two messages, or content or key were not what was published",
+            "one message id identified two messages, or content or key differed from the publish",
             "",
             _PROVEN,
         ),
@@ -249,7 +249,7 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
         ),
         Kind.SERVICE_DUP: KindMeaning(
             Guarantee.INTEGRITY,
-            "a message id came with another publish time, so the service stored the message twice",
+            "a message id arrived with another publish time, so the service stored the message twice",
             "",
             _INFO,
         ),
@@ -276,7 +276,7 @@ class Symptom(StrEnum):
 
 _SYMPTOMS: Final = {
     Symptom.ORDER: "Messages arrive out of order",
-    Symptom.REDELIVERY: "Redeliveries leave messages out",
+    Symptom.REDELIVERY: "Redeliveries skip messages",
     Symptom.AFFINITY: "Keys have outstanding messages at two subscribers",
     Symptom.OVERLAP: "Messages are pulled or pushed before an earlier one of their key was acknowledged",
     Symptom.LOSS: "Confirmed messages are not delivered",

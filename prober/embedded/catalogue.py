@@ -70,19 +70,18 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "hole",
-        "A message is passed over when its turn comes, and the next ones of its key are sent; it comes only if the key starts again "
-        "below it.",
+        "A message is skipped, and the next messages of its key are sent; it is sent only if the key restarts below it.",
         findings=("ORDER_GAP", "LOST_OVERTAKEN", "PULL_BATCH_ORDER"),
     ),
     Description(
         "skip_waiting",
-        "A message that has waited for 5 s when its turn comes is passed over, and the next ones of its key are sent; it comes only if the "
-        "key starts again below it.",
+        "A message that has waited for 5 s is skipped, and the next messages of its key are sent; it is sent only if the key restarts "
+        "below it.",
         findings=("ORDER_GAP", "LOST_OVERTAKEN", "STUCK", "REDELIVERY_SKIP", "REDELIVERY_STALL"),
     ),
     Description(
         "late_fill",
-        "A message is passed over when its turn comes, and is sent after all that wait behind it.",
+        "A message is skipped, and sent after all waiting messages behind it.",
         findings=("ORDER_GAP", "ORDER_INVERSION", "PULL_BATCH_ORDER", "PUSH_OVERLAP"),
     ),
     Description(
@@ -92,7 +91,7 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "phantom",
-        "Behind a message comes one that nobody published: it has an id of its own, and every number in it is a million higher.",
+        "A message that no publisher sent follows another: it has an id of its own, and each number in it is a million higher.",
         findings=("PHANTOM", "ID_CONFLICT"),
     ),
     Description("wrong_key", "A message is stored under the ordering key of another.", findings=("ID_CONFLICT",)),
@@ -105,23 +104,23 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "redeliver_unacked_only",
-        "A redelivery leaves out later messages of the key that were acknowledged.",
+        "A redelivery skips later messages of the key that were acknowledged.",
         findings=("REDELIVERY_SKIP", "REDELIVERY_STALL", "PULL_BATCH_ORDER"),
     ),
     Description(
         "reorder_run",
-        "A message is redelivered, and two of the later ones of its key come in the wrong order.",
+        "A message is redelivered, and two later messages of its key follow in the wrong order.",
         findings=("REDELIVERY_SKIP", "REDELIVERY_STALL", "PULL_BATCH_ORDER", "ORDER_GAP"),
     ),
     Description(
         "lone_duplicate",
-        "A message that is outstanding is redelivered alone, and then the next one of its key as if it had not been.",
+        "An outstanding message is redelivered alone; then the next message of its key follows.",
         findings=("REDELIVERY_SKIP", "PULL_BATCH_ORDER", "REDELIVERY_STALL"),
         exactly_once=("EOD_REDELIVERY_WHILE_OUTSTANDING", "REDELIVERY_SKIP", "AFFINITY_SPLIT"),
     ),
     Description(
         "resume_past_unacked",
-        "After a stream is gone its keys go on behind what was outstanding on it, which is never redelivered.",
+        "After the end of a stream its keys continue behind the messages that were outstanding on it; those are never redelivered.",
         findings=("UNACKED_STALL", "REDELIVERY_SKIP", "ORDER_GAP", "LOST_OVERTAKEN"),
     ),
     Description(
@@ -156,7 +155,7 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "push_past_failure",
-        "After the endpoint failed a message the next one of its key is pushed, and only then that one again.",
+        "After a failed push the next message of the key is pushed, and the failed one after it.",
         findings=("PUSH_ADVANCE_PAST_NACK",),
     ),
     Description(
@@ -172,7 +171,7 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "throttle_key",
-        "Of a key of which more than 500 kB a second are published, further requests are refused with RESOURCE_EXHAUSTED.",
+        "On a key with more than 500 kB/s of publishes, further publish requests are refused with RESOURCE_EXHAUSTED.",
         benign=True,
         shows="refusals_begin_bytes_per_second (hot_key), errors of publishes",
     ),
@@ -183,7 +182,7 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "zombie_publish",
-        "A publish fails with UNAVAILABLE, and 1 s later its messages are nevertheless stored, behind what was published meanwhile.",
+        "A publish fails with UNAVAILABLE, and 1 s later its messages are nevertheless stored, behind messages published meanwhile.",
         benign=True,
         shows='publishes_total{outcome="unknown"}, publisher duplicates',
     ),
@@ -199,7 +198,7 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "slow_creation",
-        "A new subscription is silent for 15 s from its first message on; what comes meanwhile goes along, in order.",
+        "A new subscription delivers nothing for 15 s from its first message on; then all messages follow in order.",
         shows="creation_to_receipt_latency_seconds",
     ),
     Description(
@@ -210,7 +209,7 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "stream_break",
-        "A stream that is about to get a message ends with UNAVAILABLE.",
+        "A stream ends with UNAVAILABLE at a delivery.",
         benign=True,
         shows="redeliveries, affinity moves",
     ),
@@ -228,19 +227,19 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "dead_letter_stalls_keys",
-        "After a message went to the dead-letter topic its subscription is silent: no key that it knows moves on.",
+        "After a message went to the dead-letter topic, its subscription delivers no more messages of known keys.",
         findings=("STUCK", "UNACKED_STALL"),
         shows="stalled_keys",
     ),
     Description(
         "dead_letter_late",
-        "A message reaches its dead-letter topic 1 s late, behind those of its key that are forwarded meanwhile.",
+        "A message reaches its dead-letter topic 1 s late, behind messages of its key that are forwarded meanwhile.",
         benign=True,
         shows="dead_letters_reordered_ratio (dead_letter)",
     ),
     Description(
         "break_stalls_keys",
-        "With exactly-once delivery: after a stream is gone a key of which messages were outstanding on it is silent.",
+        "With exactly-once delivery: after the end of a stream, keys with outstanding messages on it deliver nothing.",
         findings=("STUCK", "UNACKED_STALL"),
         shows="stalled_keys",
     ),
@@ -262,7 +261,7 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "slow_delivery",
-        "A key waits for 2 s before new messages of it are delivered; what comes meanwhile goes along, in order.",
+        "A key waits for 2 s before new messages of it are delivered; messages published meanwhile follow in order.",
         shows="end_to_end_latency_seconds",
     ),
     Description(
@@ -272,7 +271,7 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "jitter",
-        "A key waits for up to 0.5 s, at random, before new messages of it are delivered; what comes meanwhile goes along, in order.",
+        "A key waits for a random time up to 0.5 s before new messages of it are delivered; messages published meanwhile follow in order.",
         benign=True,
         shows="end_to_end_latency_seconds",
     ),
@@ -284,20 +283,20 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "duplicate_publish_same_id",
-        "A publish request is stored twice under the same ids with other publish times, at once or after the next one of its key.",
+        "A publish request is stored twice under the same ids with other publish times, at once or after the next request of its key.",
         benign=True,
         shows="service-side duplicates (SERVICE_DUP, info)",
     ),
     Description(
         "early_redelivery",
-        "A key of which messages are outstanding starts again at another streaming subscriber, from the lowest of them on.",
+        "A key with outstanding messages restarts at another streaming subscriber, from the lowest of them on.",
         benign=True,
         shows="redeliveries, affinity moves",
     ),
     Description(
         "forget_holds",
-        "A key of which messages are outstanding gets another one and starts again from the lowest of them on, at another subscriber "
-        "if there is one.",
+        "A key with outstanding messages and a new message restarts from the lowest outstanding one, at another subscriber if there "
+        "is one.",
         benign=True,
         exactly_once=("EOD_REDELIVERY_WHILE_OUTSTANDING",),
         shows="early_redeliveries_total, redeliveries",
@@ -317,8 +316,8 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "half_open_stream",
-        "A stream that is about to get a message is dead: its keys go elsewhere, its acknowledgements are lost, and its client learns "
-        "it 3 s later.",
+        "A stream breaks at a delivery: its keys go to other streams, its acknowledgements are lost, and its client notices the "
+        "end 3 s later.",
         benign=True,
         shows="redeliveries, affinity moves, early_redeliveries_total",
     ),
@@ -330,7 +329,7 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "lost_tail",
-        "A redelivery is cut off by a break of its stream; what had been acknowledged before is lost, and is not redelivered.",
+        "A broken stream ends a redelivery; the messages acknowledged before are lost, and are not redelivered.",
         benign=True,
         shows="redeliveries, streams that break",
     ),

@@ -11,7 +11,7 @@ from prober.core.findings import Kind, Status
 SURENESS: Final[Mapping[Status, str]] = MappingProxyType(
     {
         Status.VIOLATION: "no legal behaviour of the service explains what was observed",
-        Status.LIVENESS: "a deadline passed while the key stood still",
+        Status.LIVENESS: "a deadline passed while the key stalled",
         Status.INDETERMINATE: "a legal explanation exists; it is counted and never fails a run",
         Status.INFO: "worth counting, forbidden by nothing",
     }

@@ -206,7 +206,7 @@ def _move(text: Wording) -> str:
 
 def _stuck(text: Wording) -> str:
     seqs = text.several("seqs", "count")
-    also = ", and the key stood still" if text.has_key else ""
+    also = ", and the key stalled" if text.has_key else ""
     return f"{capital(seqs)} {_were(seqs)} published and confirmed but not delivered{also} {text.wait()}."
 
 
@@ -218,10 +218,10 @@ def _lost(text: Wording) -> str:
 def _run_stalled(text: Wording) -> str:
     if "sought_t" in text.facts:
         restored = f"A seek back at {text.at('sought_t')} restored {text.one('target')}, which had been delivered before"
-        return f"{restored}, but it was not redelivered, and the key stood still {text.wait()}."
+        return f"{restored}, but it was not redelivered, and the key stalled {text.wait()}."
     return (
         f"A redelivery began but did not reach {text.one('target')}, which had been delivered before, "
-        f"and the key stood still {text.wait()}."
+        f"and the key stalled {text.wait()}."
     )
 
 

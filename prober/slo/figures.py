@@ -74,10 +74,10 @@ class Figure(StrEnum):
         "hot_key_published_bytes_per_second",
         "Payload published a second where the backlog began in the last run, or at the most.",
     )
-    HOT_KEY_ACKNOWLEDGED = ("hot_key_acknowledged_bytes_per_second", "Payload acknowledged a second meanwhile.")
+    HOT_KEY_ACKNOWLEDGED = ("hot_key_acknowledged_bytes_per_second", "Payload rate acknowledged on the hot key meanwhile.")
     HOT_KEY_BACKLOG_GROWTH = (
         "hot_key_backlog_growth_bytes_per_second",
-        "By how much unacknowledged payload grew a second meanwhile.",
+        "Growth rate of unacknowledged payload meanwhile.",
     )
     HOT_KEY_DRAINED = (
         "hot_key_drained_bytes_per_second",
@@ -85,7 +85,7 @@ class Figure(StrEnum):
     )
     ORDER_LATENCY = (
         "order_latency_price_seconds",
-        "How much later messages came on an ordered subscription than on its unordered twin, on average.",
+        "Average additional latency of an ordered subscription, against its unordered twin.",
     )
     ORDER_LATENCY_LOW = (
         "order_latency_price_low_seconds",
@@ -97,7 +97,7 @@ class Figure(StrEnum):
     )
     ORDER_UNAVAILABILITY = (
         "order_availability_price_ratio",
-        "Messages that came in time on the unordered twin only, less those on the ordered one only, of all.",
+        "Share of messages in time on the unordered twin only, minus the share on the ordered one only.",
     )
     ORDER_UNAVAILABILITY_LOW = (
         "order_availability_price_low_ratio",
@@ -109,7 +109,7 @@ class Figure(StrEnum):
     )
     KEY_PUBLISH_LATENCY = (
         "key_publish_latency_price_seconds",
-        "How much longer a publish request with an ordering key took than the same without one, on average.",
+        "Average additional latency of a publish request with an ordering key, against the same without one.",
     )
     KEY_PUBLISH_LATENCY_LOW = (
         "key_publish_latency_price_low_seconds",
@@ -121,7 +121,7 @@ class Figure(StrEnum):
     )
     KEY_PUBLISH_FAILURES = (
         "key_publish_availability_price_ratio",
-        "Publish requests that failed with an ordering key only, less those that failed without one only, of all pairs.",
+        "Share of request pairs that failed only with an ordering key, minus the share that failed only without one.",
     )
     KEY_PUBLISH_FAILURES_LOW = (
         "key_publish_availability_price_low_ratio",
@@ -191,7 +191,7 @@ class Figure(StrEnum):
     SCALE_ALL_KEYS = ("scale_all_keys_messages_per_second", "The same with all keys and subscribers.")
     SCALE_PARALLELISM = (
         "scale_parallelism_ratio",
-        "Throughput of a consumer with few keys over that with one key, for each key; close to 1 if only keys bound it.",
+        "Throughput per key of a consumer with few keys, divided by that with one key; close to 1 if only keys limit it.",
     )
     PUSH_KEPT_UP = (
         "push_kept_up_messages_per_second",
@@ -207,7 +207,7 @@ class Figure(StrEnum):
     )
     JOINERS_SERVED = (
         "joiners_served_ratio",
-        "Subscribers that joined and got a message before the end of the last run, of all that joined.",
+        "Share of new subscribers that received a message before the end of the last run.",
     )
     KEYS_AT_JOINERS = (
         "keys_at_joiners_ratio",
@@ -215,9 +215,9 @@ class Figure(StrEnum):
     )
     LONG_LIVED_WAITED = (
         "long_lived_waited_seconds",
-        "For how long messages had waited that the run before published for the last one; absent if none had.",
+        "Age on delivery of the messages that the previous run published for the last one; absent without such messages.",
     )
-    LONG_LIVED_AGE = ("long_lived_topic_age_seconds", "How old the topic and the keys of the last run were.")
+    LONG_LIVED_AGE = ("long_lived_topic_age_seconds", "Age of the topic and of the keys in the last run.")
 
 
 AT_LEAST_WITHOUT: Final = MappingProxyType({Figure.PUSH_KEPT_UP: Figure.PUSH_FELL_BEHIND})

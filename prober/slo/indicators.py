@@ -83,38 +83,36 @@ class Meaning:
 MEANINGS: Final = MappingProxyType(
     {
         Indicator.ORDER: Meaning(Unit.MESSAGE, "it was first received out of order"),
-        Indicator.REDELIVERY: Meaning(Unit.REDELIVERY, "it passed over messages that should have been redelivered"),
+        Indicator.REDELIVERY: Meaning(Unit.REDELIVERY, "it skipped messages that should have been redelivered"),
         Indicator.AFFINITY: Meaning(Unit.MESSAGE, "it went to a subscriber while another provably held its key"),
         Indicator.COMPLETENESS: Meaning(Unit.MESSAGE, "it was confirmed and not delivered by the deadline"),
         Indicator.PUBLISH_AVAILABILITY: Meaning(
-            Unit.MESSAGE, "its publish was rejected, nobody answered, or it could not be sent because the target was unreachable"
+            Unit.MESSAGE, "its publish was rejected or unanswered, or was not sent because the target was unreachable"
         ),
         Indicator.PUBLISH_LATENCY: Meaning(Unit.MESSAGE, "its confirmation took longer", thresholded=True),
         Indicator.END_TO_END_LATENCY: Meaning(
-            Unit.MESSAGE, "from its intended send time to its first receipt it took longer", thresholded=True
+            Unit.MESSAGE, "the time from its intended send to its first receipt was longer", thresholded=True
         ),
         Indicator.PULL_LATENCY: Meaning(
             Unit.MESSAGE,
-            "the first of its key, from its intended send time to its receipt by pull it took longer",
+            "it is the first of its key, and the time from its intended send to its receipt by pull was longer",
             thresholded=True,
         ),
         Indicator.PUSH_LATENCY: Meaning(
             Unit.MESSAGE,
-            "the first of its key, from its intended send time to its receipt by push it took longer",
+            "it is the first of its key, and the time from its intended send to its receipt by push was longer",
             thresholded=True,
         ),
-        Indicator.REDELIVERY_LATENCY: Meaning(Unit.REDELIVERY, "it was redelivered later", thresholded=True),
+        Indicator.REDELIVERY_LATENCY: Meaning(Unit.REDELIVERY, "it took longer", thresholded=True),
         Indicator.CONTROL_PLANE_LATENCY: Meaning(Unit.CALL, "it failed, or took longer", thresholded=True),
         Indicator.CREATION_TO_RECEIPT_LATENCY: Meaning(
-            Unit.SUBSCRIPTION, "from the request to create it to the first receipt there it took longer", thresholded=True
+            Unit.SUBSCRIPTION, "the time from the request to create it to its first receipt was longer", thresholded=True
         ),
-        Indicator.OLDEST_UNACKED_MESSAGE_AGE: Meaning(
-            Unit.SLICE, "the oldest message without an acknowledgement was older", thresholded=True
-        ),
+        Indicator.OLDEST_UNACKED_MESSAGE_AGE: Meaning(Unit.SLICE, "the oldest unacknowledged message was older", thresholded=True),
         Indicator.STALLED_KEYS: Meaning(Unit.KEY_SLICE, "the key stalled although messages were pending"),
         Indicator.HEAD_OF_LINE_DELAY: Meaning(
             Unit.MESSAGE,
-            "while another key, or another subscription, was held unacknowledged it was delayed for longer",
+            "its delay during the hold of another key or subscription was longer",
             thresholded=True,
         ),
     }

@@ -30,7 +30,7 @@ STORIES = (
             "Nothing with the job ordering-keys-prober has been scraped for 5m: no prober runs, or Prometheus does not "
             "scrape it under that name.",
         ),
-        summary="ordering-keys-prober: Prometheus knows no prober at all.",
+        summary="ordering-keys-prober: Prometheus scrapes no prober.",
     ),
     Story(
         "PubsubProberAbsent",
@@ -230,7 +230,7 @@ STORIES = (
         {UP: "1x140", INFO: "1x40 stale _x40 1x40", INFO_U: "1x140"},
         {"10m": 0, "14m": 0, "16m": 1, "22m": 0},
         reads=("16m", HERE, "The series of t (e, r) were there within the last 6h and are gone."),
-        summary="t (e, r): A target that was probed is not probed any more.",
+        summary="t (e, r): A target is no longer probed.",
     ),
     Story(
         "PubsubProberSeriesVanished",

@@ -270,7 +270,7 @@ STORIES = (
         "fires for a clock that is six hours ahead and ends when it is set right",
         {CLOCK: at("21600+15x40 615+15x40"), of(families.CLOCK, instance="j"): at("0+15x81")},
         {"1m": 1, "10m": 1, "11m": 0},
-        reads=("10m", PROCESS, "The clock of prober i differs from Prometheus's by 6h 0m 0s. Its timestamps cannot be relied on."),
+        reads=("10m", PROCESS, "The clock of prober i differs from Prometheus's by 6h 0m 0s. Its timestamps are unreliable."),
         summary="ordering-keys-prober/i: The clock of a prober is wrong (differs by 6h 0m 0s).",
     ),
     Story("PubsubProberClockWrong", "fires for a clock that is a minute behind", {CLOCK: at("-60+15x40")}, {"5m": 1}),

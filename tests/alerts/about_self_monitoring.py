@@ -55,7 +55,7 @@ PARTS = (
         "PubsubProberEventsDropped",
         families.EVENTS_DROPPED,
         "history",
-        "Prober i dropped records in history within the last 15m: what it stores is incomplete.",
+        "Prober i dropped records in history within the last 15m: its stored data is incomplete.",
     ),
     Story(
         "PubsubProberConfigRefused",
@@ -71,7 +71,7 @@ PARTS = (
         reads=(
             "11m",
             PROCESS,
-            "Prober i has not taken over its configuration file for 5m: the old configuration stays in force. Its status page says why.",
+            "Prober i has refused its configuration file for 5m: the old configuration stays in force. Its status page shows the reason.",
         ),
         summary="ordering-keys-prober/i: A changed configuration file was refused.",
     ),
@@ -224,7 +224,7 @@ REGULAR = (
         reads=(
             "195h",
             {"drill": "drop"},
-            "The drill drop has not succeeded for 8d: nobody knows whether that fault would still page.",
+            "The drill drop has not succeeded for 8d: it is unknown whether that fault would still page.",
         ),
         summary="drop: A fire drill is overdue (8d 2h 0m 0s).",
     ),
@@ -255,8 +255,8 @@ REGULAR = (
         "always fires",
         {},
         {"0s": 1, "1h": 1},
-        reads=("1h", {}, "Route it to a receiver that complains when it does not hear from it. It needs no action."),
-        summary="Always fires, so that somebody notices when alerts stop coming.",
+        reads=("1h", {}, "Route it to a receiver that notifies when the alert stops. It needs no action."),
+        summary="Always fires, so that a dead man's switch notices when alerts stop.",
     ),
 )
 

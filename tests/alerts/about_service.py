@@ -27,7 +27,7 @@ LEVELS = (
         reads=(
             "13m",
             ON_S,
-            f"3 keys {WHERE} have stood still for 2m: messages wait, and none is delivered or acknowledged.",
+            f"3 keys {WHERE} have stalled for 2m: messages are pending, and none is delivered or acknowledged.",
         ),
         summary="t/s (e, r): Ordering keys stand still although messages wait on them (keys: 3).",
     ),

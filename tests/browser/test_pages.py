@@ -41,7 +41,7 @@ class TestUpdating:
         with looking(browser, world.url) as look:
             look.page.clock.install()
             look.open("/")
-            assert look.names("h1") == ["FAIL Redeliveries leave messages out on europe since 11:57 UTC"]
+            assert look.names("h1") == ["FAIL Redeliveries skip messages on europe since 11:57 UTC"]
             look.page.locator("#hot-summary").click()
             world.end(REDELIVERY, Verdict.PASS, 500)
             news = look.page.locator(".wrong", has_text="3 findings in 3 of 4 runs of 1 probe")
@@ -50,7 +50,7 @@ class TestUpdating:
             )  # the server gives the same answer for a second, or for three while it makes another
             assert look.page.title() == "FAIL · ordering-keys-prober"
             assert look.page.locator("#summary").text_content() == (
-                "FAIL: Redeliveries leave messages out on europe since 11:57 UTC. 2 UNKNOWN, 4 PASS, 1 MAINTENANCE."
+                "FAIL: Redeliveries skip messages on europe since 11:57 UTC. 2 UNKNOWN, 4 PASS, 1 MAINTENANCE."
             )
             expect(look.page.locator("#hot-fold")).to_have_attribute("open", "")
             assert look.page.evaluate("document.activeElement.id") == "hot-summary"
@@ -210,7 +210,7 @@ class TestWithoutAMouse:
             look.page.keyboard.press("Enter")
             assert look.page.evaluate("document.activeElement.id") == "main"
             look.page.keyboard.press("Tab")
-            assert look.focused() == "Redeliveries leave messages out on europe"
+            assert look.focused() == "Redeliveries skip messages on europe"
 
     def test_details_open(self, browser: Browser, world: World) -> None:
         with looking(browser, world.url) as look:
@@ -234,7 +234,7 @@ class TestFindings:
         with looking(browser, world.url) as look:
             look.open("/")
             look.follow(look.page.locator(".finding h3 a").first)
-            expect(look.page.locator("h1")).to_contain_text("Redeliveries leave messages out")
+            expect(look.page.locator("h1")).to_contain_text("Redeliveries skip messages")
             drawing = look.page.locator("#drawing-wide").get_by_role("img", name="REDELIVERY_SKIP on key orders-1042")
             expect(drawing).to_be_visible()
             expect(drawing).to_contain_text("skips 3")

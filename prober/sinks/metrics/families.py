@@ -210,13 +210,13 @@ HOT_KEYS: Final = gauge(
 TOP_KEY_BYTES: Final = gauge(
     "top_key_bytes_per_second",
     TOP_KEY,
-    "Data per second on a top key of an observed stream in the last minute, at least; NaN while the stream is not observed.",
+    "Data per second on a top key of an observed stream in the last minute (lower bound); NaN while the stream is not observed.",
     scraped=True,
 )
 TOP_KEY_SHARE: Final = gauge(
     "top_key_share_ratio",
     TOP_KEY,
-    "Part of the messages of an observed stream that were on a top key in the last minute, at least; NaN while it is not observed.",
+    "Share of a top key in the messages of an observed stream in the last minute (lower bound); NaN while it is not observed.",
     scraped=True,
 )
 TOP_KEY_AGE: Final = gauge(
@@ -251,7 +251,7 @@ OWN_OLDEST_UNACKED_AGE: Final = _own(
     help="Age of the oldest unacknowledged message of a subscription of yours, by its newest point in Cloud Monitoring.",
 )
 OWN_LATE_AFTER: Final = gauge(
-    "own_late_after_seconds", OWN, "The age from which on a message of a subscription of yours is late, as configured.", start=None
+    "own_late_after_seconds", OWN, "Configured age above which a message of a subscription of yours is late.", start=None
 )
 OWN_UNDELIVERED: Final = _own(
     "own_num_undelivered_messages", help="Undelivered messages of a subscription of yours, by its newest point in Cloud Monitoring."
@@ -285,7 +285,7 @@ OWN_READ_FAILURES: Final = counter(
 DRILL_STEP: Final = gauge(
     "drill_step_seconds",
     (*DRILL, "step"),
-    "Time from the fault to this step in the newest drill; NaN if it did not come. Absent before the first drill.",
+    "Time from the fault to this step in the newest drill; NaN if the step did not happen. Absent before the first drill.",
     start=None,
 )
 DRILL_RUNS: Final = counter("drill_runs", DRILL, "Finished drills.", {"verdict": VERDICTS})
@@ -346,13 +346,13 @@ UNDECIDED_DURATIONS: Final = counter(
 FOLDED_NAMES: Final = counter(
     "folded_names",
     TARGET,
-    "How often the limit of names made a topic or subscription count as `other`.",
+    "Topics and subscriptions counted as `other` because of the limit of names.",
     {"label": ("topic", "subscription")},
 )
 KEYS_FORGOTTEN: Final = counter(
     "keys_forgotten",
     SUBSCRIPTION,
-    "Ordering keys of an observed stream that runs forgot because of the limit `keys_max`: later messages of these keys prove less.",
+    "Ordering keys of an observed stream forgotten because of the limit `keys_max`: later messages of these keys prove less.",
     counters={"keys_forgotten": ()},
 )
 INCIDENTS_ACKNOWLEDGED: Final = gauge(
@@ -382,7 +382,7 @@ CONFIG_RELOADED_AT: Final = gauge(
 )
 START: Final = gauge("start_timestamp_seconds", (), "When this prober started, seconds since 1970.")
 CLOCK: Final = gauge("clock_timestamp_seconds", (), "The prober's clock at the scrape, seconds since 1970.")
-BUILD: Final = info("build", (), "The version that is running.")
+BUILD: Final = info("build", (), "Running version.")
 
 FIGURES: Final = MappingProxyType({figure: gauge(figure.value, SUBSCRIPTION, figure.help, start=None) for figure in Figure})
 """Measurements of the last run on a subscription; absent if the run did not measure them."""

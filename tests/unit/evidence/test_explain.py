@@ -36,9 +36,9 @@ ONE_EPOCH: tuple[tuple[Kind, str, dict[str, Any], str], ...] = (
     (Kind.PULL_OVERLAP, "P1,2 pull b@0.9 b<1@1 pull c@1.1 c<2@2", ON_PULL, "Pub/Sub delivered message 2 in pull response c while message 1 in pull response b was still outstanding. Only one batch of messages of a key may be outstanding at a time."),
     (Kind.PUSH_OVERLAP, "P1,2 a<1@1 b<2@2", ON_PUSH, "Pub/Sub sent message 2 in push request b while push request a for message 1 was still open. Only one message of a key may be outstanding at a time."),
     (Kind.AFFINITY_MOVE, "P1,2 A<1@1 A ack 1@1.1 B<2@20", {}, "The key moved from A to B with message 2; nothing was outstanding."),
-    (Kind.STUCK, "P1,2 A<1@1 A ack 1@1.1 end @500", {}, "Message 2 was published and confirmed but not delivered, and the key stood still for 120 s, since t=1.000 s. An accepted message must be delivered."),
+    (Kind.STUCK, "P1,2 A<1@1 A ack 1@1.1 end @500", {}, "Message 2 was published and confirmed but not delivered, and the key stalled for 120 s, since t=1.000 s. An accepted message must be delivered."),
     (Kind.LOST_OVERTAKEN, "P1,2,3 A<1@1 A<3@1.1 A ack 1,3@1.2 end @500", {}, "Message 2 was published and confirmed but not delivered for 120 s, since message 3 overtook it at t=1.100 s. An accepted message must be delivered."),
-    (Kind.REDELIVERY_STALL, f"{STREAM} A ack 1,2,3@1.4 A<1@2 end @500", {}, "A redelivery began but did not reach message 3, which had been delivered before, and the key stood still for 120 s, since t=2.000 s. When a message is redelivered, all later messages of its key must be redelivered too, acknowledged or not."),
+    (Kind.REDELIVERY_STALL, f"{STREAM} A ack 1,2,3@1.4 A<1@2 end @500", {}, "A redelivery began but did not reach message 3, which had been delivered before, and the key stalled for 120 s, since t=2.000 s. When a message is redelivered, all later messages of its key must be redelivered too, acknowledged or not."),
     (Kind.UNACKED_STALL, "P1 A<1@1 A nack 1@2 end @500", {}, "Message 1 was never acknowledged and had to be redelivered, but was not for 120 s, since the lease was over at t=66.000 s. A message that is not acknowledged must be delivered again."),
     (Kind.PHANTOM, "P1 A<q7(7)@1", {}, "Pub/Sub delivered message 7 (id q7), which was never published in epoch e1."),
     (Kind.GHOST, "P1@0 fail1@0.1 A<g1(1)@1", {}, "Pub/Sub delivered message 1 (id g1), although every attempt to publish it had definitely failed."),
@@ -70,9 +70,9 @@ TWO_EPOCHS: tuple[tuple[Kind, str, dict[str, Any], str], ...] = (
     (Kind.PULL_OVERLAP, f"{FIRST} {SECOND} pull b@0.9 b<a1(1)@1 b<a2(2)@1 pull c@1.1 c<b1(1)@2", ON_PULL, "Pub/Sub delivered message 1 of epoch e2 in pull response c while messages 1 and 2 of epoch e1 in pull response b were still outstanding. Only one batch of messages of a key may be outstanding at a time."),
     (Kind.PUSH_OVERLAP, f"P1@0 ok1=a1@0.05 {SECOND} a<a1(1)@1 b<b1(1)@2", ON_PUSH, "Pub/Sub sent message 1 of epoch e2 in push request b while push request a for message 1 of epoch e1 was still open. Only one message of a key may be outstanding at a time."),
     (Kind.AFFINITY_MOVE, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A ack 1,2@1.2 B<b1(1)@20", {}, "The key moved from A to B with message 1 of epoch e2; nothing was outstanding."),
-    (Kind.STUCK, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A ack 1,2@1.2 end @500", {}, "Messages 1 and 2 of epoch e2 were published and confirmed but not delivered, and the key stood still for 120 s, since t=1.100 s. An accepted message must be delivered."),
+    (Kind.STUCK, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A ack 1,2@1.2 end @500", {}, "Messages 1 and 2 of epoch e2 were published and confirmed but not delivered, and the key stalled for 120 s, since t=1.100 s. An accepted message must be delivered."),
     (Kind.LOST_OVERTAKEN, f"{FIRST} {SECOND} A<a1(1)@1 A<b1(1)@1.1 A<b2(2)@1.2 A ack 1,2@1.3 end @500", {}, "Message 2 of epoch e1 was published and confirmed but not delivered for 120 s, since message 1 of epoch e2 overtook it at t=1.100 s. An accepted message must be delivered."),
-    (Kind.REDELIVERY_STALL, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<b2(2)@1.3 A<a1(1)@2 end @500", {}, "A redelivery began but did not reach message 2 of epoch e2, which had been delivered before, and the key stood still for 120 s, since t=2.000 s. When a message is redelivered, all later messages of its key must be redelivered too, acknowledged or not."),
+    (Kind.REDELIVERY_STALL, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<b2(2)@1.3 A<a1(1)@2 end @500", {}, "A redelivery began but did not reach message 2 of epoch e2, which had been delivered before, and the key stalled for 120 s, since t=2.000 s. When a message is redelivered, all later messages of its key must be redelivered too, acknowledged or not."),
     (Kind.UNACKED_STALL, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<b2(2)@1.3 close A@3 open C of client C@60 end @500", {}, "Messages 1 and 2 of epoch e1 and messages 1 and 2 of epoch e2 were never acknowledged and had to be redelivered, but were not for 177 s, since the stream ended at t=3.000 s. A message that is not acknowledged must be delivered again."),
     (Kind.PHANTOM, f"{FIRST} {SECOND} A<a1(1)@1 A<q7(7)[e2]@2", {}, "Pub/Sub delivered message 7 (id q7), which was never published in epoch e2."),
     (Kind.GHOST, f"{FIRST} P1[e2]@0.5 fail1@0.6 A<a1(1)@1 A<g1(1)[e2]@2", {}, "Pub/Sub delivered message 1 of epoch e2 (id g1), although every attempt to publish it had definitely failed."),
@@ -160,7 +160,7 @@ class TestTimes:
     def test_a_wait_says_how_long_and_since_when(self) -> None:
         assert said(found("P1,2 A<1@1 A ack 1@1.1 end @500", Kind.STUCK), MIDNIGHT) == (
             "Message 2 was published and confirmed but not delivered, "
-            "and the key stood still for 120 s, since 00:00:01 UTC (t=1.000 s). An accepted message must be delivered."
+            "and the key stalled for 120 s, since 00:00:01 UTC (t=1.000 s). An accepted message must be delivered."
         )
 
     @pytest.mark.parametrize(

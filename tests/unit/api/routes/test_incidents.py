@@ -250,7 +250,7 @@ class TestFeed:
 
     def test_an_entry_is_an_incident(self) -> None:
         entry = entries_of(feed_of(full_view()))["../../incidents/run-2-redelivery"]
-        assert text_of(entry, "title") == "Open: Redeliveries leave messages out on europe"
+        assert text_of(entry, "title") == "Open: Redeliveries skip messages on europe"
         assert text_of(entry, "published") == text_of(entry, "updated") == "2026-01-02T03:05:07Z"
         assert [one.get("term") for one in entry.iterfind(f"{ATOM}category")] == ["open", "redelivery", "FAIL", "REDELIVERY_SKIP"]
         content = text_of(entry, "content")

@@ -55,7 +55,7 @@ class TestFinding:
         said = page(world, VIOLATION).said()
         for words in (
             "REDELIVERY_SKIP violation Pub/Sub delivered message 4 to A right after message 2",
-            " UTC , open Incident Redeliveries leave messages out on europe , since",
+            " UTC , open Incident Redeliveries skip messages on europe , since",
             "violation: no legal behaviour of the service explains what was observed",
             "4 times on this key, 3 of them open",
             "Message 3 should have been redelivered between message 2 and message 4; it was not.",
@@ -106,12 +106,12 @@ class TestFinding:
         assert record is not None
         assert run is not None
         lone = replace(record, finding_id="lone-1", run_id="lone", evidence=None, unproven_because="the store was too busy")
-        verified = replace(run.prober, verified=5, unverified_because="the prober stood still for 3 s")
+        verified = replace(run.prober, verified=5, unverified_because="the prober's process paused for 3 s")
         world.store.record([Entry(replace(run, run_id="lone", prober=verified), (lone,))])
         said = page(world, "/findings/lone-1").said()
         assert "There is no drawing the store was too busy" in said
         assert "Verify it yourself" not in said
-        assert "only the first 5 of 21 events: the prober stood still for 3 s" in said
+        assert "only the first 5 of 21 events: the prober's process paused for 3 s" in said
 
 
 class TestLists:
@@ -220,7 +220,7 @@ class TestOthers:
         for words in (
             "redelivery on europe (wire) FAIL for 2 min REDELIVERY_SKIP When a message is redelivered",
             "Schedule every 1m Target europe · production · europe-west1",
-            "Open incidents Redeliveries leave messages out on europe",
+            "Open incidents Redeliveries skip messages on europe",
             "End-to-end latency end-to-end latency: p99",
             "Objectives that it counts for redelivery proven 2.3 % of the budget spent",
             "Newest runs Run Verdict Began Took Where redelivery-europe-wire-089 FAIL REDELIVERY_SKIP",
@@ -295,7 +295,7 @@ class TestOthers:
         assert "SILENT prober-2 version 1.4.0" in said
         assert "orders-1042 stalled score 100 %" in said
         assert "90 runs: 4 FAIL, 86 PASS" in found.values("aria-label")
-        assert "FAIL Redeliveries leave messages out" in said
+        assert "FAIL Redeliveries skip messages" in said
         assert "findings/redelivery-europe-wire-087-1" in found.values("href")
 
     @pytest.mark.parametrize("path", ["/findings/none", "/runs/none", "/slos/none", "/findings/%00", "/runs/%F0%9F%92%A9"])

@@ -123,7 +123,7 @@ def test_an_instance_that_failed() -> None:
         "counters": {},
     }
     (finding,) = instance["findings"]
-    stuck = "Message 7 was published and confirmed but not delivered, and the key stood still since 11:59:01 UTC (t=1.000 s)."
+    stuck = "Message 7 was published and confirmed but not delivered, and the key stalled since 11:59:01 UTC (t=1.000 s)."
     assert finding.pop("explanation").startswith(stuck)
     assert finding == {
         "finding_id": "run-1-1",

@@ -78,10 +78,10 @@ def test_the_evidence_can_be_drawn() -> None:
 
 def test_what_is_known_of_the_prober_is_kept() -> None:
     outcome, recorded = failed()
-    run = kept(outcome, KeptHistory(recorded.events, recorded.rules, 900, 12, "the prober's process stood still for 3.0 s")).run
+    run = kept(outcome, KeptHistory(recorded.events, recorded.rules, 900, 12, "the prober's process paused for 3.0 s")).run
     assert (run.prober.instance, run.prober.version, run.prober.clock_offset_s) == ("prober-0", "1.2.3", 5.0)
     assert (run.prober.events, run.prober.verified) == (900, 12)
-    assert run.prober.unverified_because == "the prober's process stood still for 3.0 s"
+    assert run.prober.unverified_because == "the prober's process paused for 3.0 s"
     assert (run.environment, run.region, run.ended_at) == ("test", "local", START + 2.0)
 
 
