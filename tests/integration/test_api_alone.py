@@ -89,7 +89,7 @@ sys.exit(main(["api"]))
     assert (ended.returncode, ended.stderr) == (0, "")
     imported = set(ended.stdout.split())
     assert {"prober.sinks.status.queries", "api.app"} <= imported
-    assert not imported & {"grpc", "prober.embedded", "prober.schedule.scheduler", "prober.service", "prober.cli.run"}
+    assert not imported & {"grpc", "prober.embedded", "prober.schedule.scheduler", "prober.service"}
 
 
 def test_it_is_ready_while_the_store_answers(tmp_path: Path) -> None:
