@@ -68,7 +68,7 @@ SCENES: Final = (
         "The first line of the page names the broken guarantee and its probe; the finding has the messages as a diagram.",
     ),
     Scene(
-        "A redelivery that leaves messages out",
+        "A redelivery that skips messages",
         "redeliver_unacked_only:key=redelivery-*",
         "redelivery",
         ("REDELIVERY_SKIP",),

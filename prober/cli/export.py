@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from prober.cli.findings import printable
+from prober.cli.findings import number_of, printable
 from prober.cli.options import Since, Until
 from prober.cli.process import Format, code_of, time_of
 from prober.cli.terminal import show
-from prober.cli.verify_report import EXAMPLES_MAX, LISTED, WIDTH, number_of
+from prober.cli.verify_report import EXAMPLES_MAX, LISTED, WIDTH
 from prober.core.findings import Status
 from prober.durations import duration_s
 from prober.errors import ConfigError

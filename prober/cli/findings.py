@@ -65,3 +65,8 @@ def one_line(name: str) -> str:
 def printable(text: str) -> str:
     """Return text without control characters: a key must not control a terminal."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+def number_of(count: int, of: str) -> str:
+    """Return a count with its word, in the plural unless it is one."""
+    return f"{count:,} {of}{'s' * (count != 1)}"

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from prober.cli.bars import while_verifying
+from prober.cli.findings import number_of
 from prober.cli.options import Since, Until
 from prober.cli.process import ExitCode, Format, confirm, help_without_command, time_of
 from prober.cli.terminal import show
-from prober.cli.verify_report import Source, number_of, verification_as_json, verification_as_text, worst_code
+from prober.cli.verify_report import Source, verification_as_json, verification_as_text, worst_code
 from prober.core.verdict import Verdict
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from prober.cli.findings import finding_lines, finding_row
+from prober.cli.findings import finding_lines, finding_row, number_of
 from prober.cli.process import ExitCode, code_of
 from prober.core.events import Delivered, Published
 from prober.core.findings import Fact, Finding, Kind, Status
@@ -87,10 +87,10 @@ class StreamObservation:
         if by_publishers:
             return (
                 Verdict.FAIL,
-                f"{_pairs(by_publishers)} reached {self.service} out of order, which kept the order of their arrival",
+                f"publishers sent {_pairs(by_publishers)} to {self.service} out of order; {self.service} kept the order of arrival",
             )
         if undecided:
-            return Verdict.UNKNOWN, f"{_pairs(undecided)} came out of order, and it is undecided whose doing that is"
+            return Verdict.UNKNOWN, f"{_pairs(undecided)} arrived out of order, and the cause is undecided"
         return recorded, "" if recorded is Verdict.PASS else "see the publishers' record"
 
     @property
@@ -137,14 +137,14 @@ class StreamObservation:
         verdict, reason = self.outcome
         yield f"{result.topic}: {verdict} after {result.duration_s:.1f} s{f'; {reason}' if reason else ''}"
         if received:
-            keys = f"{self.result.counters.get('keys', 0):,} ordering keys"
+            keys = number_of(self.result.counters.get("keys", 0), "ordering key")
             p50_s, p99_s = ages.quantile_s(0.5), ages.quantile_s(0.99)
             age = ""
             if p50_s is not None and p99_s is not None:
                 age = f", delivered after their publish time: median {seconds_as_text(p50_s)}, p99 {seconds_as_text(p99_s)}"
-            yield f"  {received:,} messages on {keys}{age}"
+            yield f"  {number_of(received, 'message')} on {keys}{age}"
         if self.rules.several_regions:
-            yield "  nobody said that all publishers are in one region: what the service may have done wrong is not certain"
+            yield "  publish_time_error is not set, so publishers may be in several regions: a wrong order is no proven violation"
 
     def _order(self) -> Iterator[str]:
         for name, report in (("", self.stream.order()), ("without ordering, ", self.stream.order_without_ordering())):
@@ -152,7 +152,7 @@ class StreamObservation:
             if sums["deliveries"]:
                 reported = [f"{sums[how]:,} {how.replace('_', ' ')}" for how in _HOWS if sums[how] or how == "in_order"]
                 reordered = sums["reordered"] / max(1, sums["first_deliveries"])
-                extent = f", by up to {sums['extent_max']:,} messages" if sums["extent_max"] else ""
+                extent = f", by up to {number_of(sums['extent_max'], 'message')}" if sums["extent_max"] else ""
                 yield f"  {name}by number: {', '.join(reported)}; {reordered:.4%} reordered (RFC 4737){extent}"
             if report.not_followed:
                 yield f"  {name}not measured, on groups beyond the first {len(report.streams):,}: {report.not_followed:,} messages"
@@ -188,11 +188,11 @@ class StreamObservation:
         if left:
             yield f"  not verified: {', '.join(left)}{f'; first: {self.stream.unread}' if self.stream.unread else ''}"
         if forgotten := self.result.counters.get("keys_forgotten", 0):
-            yield f"  {forgotten:,} ordering keys were forgotten for want of room (keys_max): what came on new keys after that proves less"
+            yield f"  {number_of(forgotten, 'ordering key')} forgotten because of keys_max: later messages of new keys prove less"
         if unplaced := self.result.counters.get("deliveries_unplaced", 0):
-            yield f"  not verified: {unplaced:,} messages on keys with more than {self.rules.window:,}, which cannot be placed any more"
+            yield f"  not verified: {unplaced:,} messages on keys with more than {self.rules.window:,} messages, whose place is forgotten"
         if unverified := self.result.counters.get("numbers_unverified", 0):
-            yield f"  not verified: {unverified:,} numbers of which nobody could tell whether they came before"
+            yield f"  not verified: {unverified:,} numbers that may have arrived before"
 
     # --- the text -----------------------------------------------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ class StreamObservation:
 
 
 def _pairs(count: int) -> str:
-    return "1 pair of messages" if count == 1 else f"{count:,} pairs of messages"
+    return f"{number_of(count, 'pair')} of messages"
 
 
 def _side(kind: Kind, status: Status) -> str:

@@ -10,7 +10,7 @@ from textwrap import fill, indent
 from types import MappingProxyType
 from typing import Final
 
-from prober.cli.findings import finding_row, one_line, printable, shortened
+from prober.cli.findings import finding_row, number_of, one_line, printable, shortened
 from prober.cli.process import ExitCode, code_of
 from prober.cli.reorder import MeasuredOrder, order_lines, order_row
 from prober.core.findings import Finding, Status
@@ -178,11 +178,6 @@ def _remark(verification: Verification, source: Source) -> str:
     if verification.verdict is Verdict.PASS and not any(name.startswith("deliveries_") for name in verification.counters):
         return "nothing to verify: no delivery is on record"
     return (source.why or STILL_PENDING) if verification.verdict is Verdict.UNKNOWN else ""
-
-
-def number_of(count: int, of: str) -> str:
-    """Return a count with its word, in the plural unless it is one."""
-    return f"{count:,} {of}{'s' * (count != 1)}"
 
 
 def _finding_lines(path: str, made: RecordedFinding, proof: Proof | None, source: Source) -> Iterator[str]:

@@ -39,7 +39,7 @@ ADVICE: Final[Mapping[Kind, str]] = MappingProxyType(
         Kind.ORDER_DIVERGENCE: "Were both subscriptions created before the first publish? Has neither a filter?",
         Kind.DELIVERED_OUT_OF_ORDER: (
             "Do publishers in several regions use the key? How long may a publish hang (`publish_time_error_s`)? The publisher's own "
-            "record decides it: see docs/probes/observe.md."
+            "record decides it (docs/probes/observe.md)."
         ),
         Kind.PUBLISHED_OUT_OF_ORDER: (
             "Pub/Sub kept its guarantee: look at the publisher. Do two writers share the numbering? Does it publish the next message "

@@ -161,7 +161,7 @@ def test_the_story(clients: Clients, calls: Calls, tmp_path: Path) -> None:
     assert (seen.result.verdict, seen.outcome[0], seen.exit_code) == (Verdict.PASS, Verdict.FAIL, ExitCode.FAIL)
     text = seen.as_text()
     assert "FAIL after" in text
-    assert "1 pair of messages reached Pub/Sub out of order, which kept the order of their arrival" in text
+    assert "publishers sent 1 pair of messages to Pub/Sub out of order; Pub/Sub kept the order of arrival" in text
     assert "Message 4" in text
     assert "Pub/Sub kept the order" in text
     assert f"hot key {HOT}: {HotKeyClass.SKEWED}" in text
@@ -241,7 +241,7 @@ def test_what_one_request_published_may_leave_it_undecided_who_exchanged_it(
     assert (seen.outcome[0], seen.exit_code) == (Verdict.UNKNOWN, ExitCode.UNKNOWN)
     assert (document["verdict"], document["service_verdict"]) == ("UNKNOWN", "PASS")
     assert "UNKNOWN after" in text
-    assert "1 pair of messages came out of order, and it is undecided whose doing that is" in text
+    assert "1 pair of messages arrived out of order, and the cause is undecided" in text
     assert "DELIVERED_OUT_OF_ORDER (undecided), key a" in text
     assert "equal publish times" in text
 

@@ -254,7 +254,7 @@ class TestFeed:
         assert text_of(entry, "published") == text_of(entry, "updated") == "2026-01-02T03:05:07Z"
         assert [one.get("term") for one in entry.iterfind(f"{ATOM}category")] == ["open", "redelivery", "FAIL", "REDELIVERY_SKIP"]
         content = text_of(entry, "content")
-        assert "leave messages out on europe since 2026-01-02 03:05:07 UTC: 1 finding in 1 of " in content
+        assert "skip messages on europe since 2026-01-02 03:05:07 UTC: 1 finding in 1 of " in content
         assert "Affected: ordering (wire). It closes by 2026-03-01 12:10 UTC if not seen again." in content
         trace = entry.find(f"{ATOM}link[@rel='related']")
         assert trace is not None
