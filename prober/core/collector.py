@@ -36,7 +36,7 @@ CUT_OFF = "what came after the record stopped"
 ELSEWHERE: Final = "order holds within one publishing region, and the region of these publishes is not known"
 """The legal explanation of any order finding if messages may have been published in several regions."""
 
-SETTLED: Final = "not explained by a seek, purge, filter change or hole in the record: none had still to settle"
+SETTLED: Final = "not explained by a seek, purge, filter change or hole in the record: none was still in its grace period"
 ONE_REGION: Final = "not published in several regions: the rules exclude that, or the region of each publish is on record"
 """The fact that rules out the explanations common to all findings."""
 

@@ -171,7 +171,7 @@ class Send:
     # --- 4: order ------------------------------------------------------------------------------------------------------------
 
     def order(self) -> list[Problem]:
-        """L3 and L4: report confirmed messages that must precede it and are missing."""
+        """L3 and L4: report confirmed messages that are missing although they must precede this send."""
         absent = [self._absent(one) for one in self.missing]
         doubts = {case: doubt_of(ABSENCE, case) for case in absent}
         breaches = tuple(case.missing for case, doubt in doubts.items() if not doubt)
@@ -241,7 +241,10 @@ class Send:
     # --- 7: holders ----------------------------------------------------------------------------------------------------------
 
     def holder(self) -> list[Problem]:
-        """Report deliveries below it that another owner provably holds, except for those below an earlier delivery to its own owner."""
+        """Report lower messages that another owner provably holds.
+
+        Those below an earlier delivery to its own owner belong to the violation of that delivery.
+        """
         if self._may_stand_elsewhere() or not self.rules.redelivery_promised:
             return []
         from_top = list(held_below(self.held, self.delivery.owner, self.position))

@@ -49,7 +49,7 @@ class Processing(StrEnum):
 
 
 class Company(StrEnum):
-    """Other probes that may run at the same time on a target that is checked once.
+    """Probes that `check` may run on a target together with this one.
 
     ANY     all but NONE: the probe measures nothing, and publishes little.
     BURSTS  all that measure nothing: the probe publishes as fast as the target accepts messages.

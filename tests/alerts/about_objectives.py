@@ -25,6 +25,12 @@ def checks(result: str, family: Family = families.ORDER_CHECKS, **labels: str) -
     return of(family, subscription="s", result=result, **labels)
 
 
+def _bound(objective: Objective) -> str:
+    """The threshold of an objective, as an exporter writes the bound of a bucket."""
+    return repr(objective.threshold_s)
+
+
+IN_TIME = _bound(DEFAULTS["end_to_end_latency"])
 GOOD, BAD, UNDECIDED = checks("good"), checks("bad"), checks("undecided")
 
 PAGES = (
@@ -239,10 +245,11 @@ def _fast(name: str, series: dict[str, str], *objectives: Objective, severity: s
     )
 
 
-def _latency(family: Family, bound: str, *objectives: Objective, severity: str = "critical", **labels: str) -> Story:
-    quick = of(family, "_bucket", le=bound, **labels)
+def _latency(family: Family, *objectives: Objective, severity: str = "critical", **labels: str) -> Story:
+    name = family.name.removesuffix("_seconds")
+    quick = of(family, "_bucket", le=_bound(*objectives or (DEFAULTS[name],)), **labels)
     series = {quick: "0+100x60 6000+50x60", of(family, "_count", **labels): "0+100x120"}
-    return _fast(family.name.removesuffix("_seconds"), series, *objectives, severity=severity)
+    return _fast(name, series, *objectives, severity=severity)
 
 
 def _of_checks(name: str, family: Family, severity: str = "critical") -> Story:
@@ -292,7 +299,7 @@ INDICATORS = (
         BURN,
         "what passed its deadline and never came is as bad as what came late",
         {
-            of(families.END_TO_END_LATENCY, "_bucket", subscription="s", le="1.0"): "0+1200x60 72000x540",
+            of(families.END_TO_END_LATENCY, "_bucket", subscription="s", le=IN_TIME): "0+1200x60 72000x540",
             of(families.END_TO_END_LATENCY, "_count", subscription="s"): "0+1200x60 72000x540",
             of(families.OVERDUE, subscription="s"): "0x60 0+1200x540",
         },
@@ -304,7 +311,7 @@ INDICATORS = (
         BURN,
         "an administration call that failed is as bad as one that came late",
         {
-            of(families.CONTROL_PLANE_LATENCY, "_bucket", operation="list", le="5.0"): "0+1200x60 72000x540",
+            of(families.CONTROL_PLANE_LATENCY, "_bucket", operation="list", le=_bound(SLOW_CALLS)): "0+1200x60 72000x540",
             of(families.CONTROL_PLANE_LATENCY, "_count", operation="list"): "0+1200x60 72000x540",
             of(families.CONTROL_PLANE_FAILURES, operation="list"): "0x60 0+1200x540",
         },
@@ -312,14 +319,14 @@ INDICATORS = (
         every="1m",
         among={"slo": "control_plane_latency", "severity": "critical"},
     ),
-    _latency(families.PUBLISH_LATENCY, "0.5", topic="p"),
-    _latency(families.END_TO_END_LATENCY, "1.0", subscription="s"),
-    _latency(families.REDELIVERY_LATENCY, "2.5", LATE_AGAIN, subscription="s"),
-    _latency(families.HEAD_OF_LINE_DELAY, "1.0", subscription="s", severity="warning"),
-    _latency(families.PULL_LATENCY, "1.0", subscription="s"),
-    _latency(families.PUSH_LATENCY, "1.0", subscription="s"),
-    _latency(families.CREATION_TO_RECEIPT_LATENCY, "10.0", subscription="s"),
-    _latency(families.CONTROL_PLANE_LATENCY, "5.0", SLOW_CALLS, operation="list"),
+    _latency(families.PUBLISH_LATENCY, topic="p"),
+    _latency(families.END_TO_END_LATENCY, subscription="s"),
+    _latency(families.REDELIVERY_LATENCY, LATE_AGAIN, subscription="s"),
+    _latency(families.HEAD_OF_LINE_DELAY, subscription="s", severity="warning"),
+    _latency(families.PULL_LATENCY, subscription="s"),
+    _latency(families.PUSH_LATENCY, subscription="s"),
+    _latency(families.CREATION_TO_RECEIPT_LATENCY, subscription="s"),
+    _latency(families.CONTROL_PLANE_LATENCY, SLOW_CALLS, operation="list"),
     _fast("oldest_unacked_message_age", {of(families.OLDEST_UNACKED_AGE, subscription="s"): "1x60 61x60"}),
     _fast(
         "stalled_keys",
@@ -373,7 +380,12 @@ INDICATORS = (
         BURN,
         "a bound may be written without its decimal",
         {
-            of(families.END_TO_END_LATENCY, "_bucket", le="1", subscription="s"): "0+100x120",
+            of(
+                families.END_TO_END_LATENCY,
+                "_bucket",
+                le=IN_TIME.removesuffix(".0"),
+                subscription="s",
+            ): "0+100x120",
             of(families.END_TO_END_LATENCY, "_count", subscription="s"): "0+100x120",
         },
         {"2h": 0},
