@@ -91,7 +91,8 @@ def name_at(instance: InstanceKey) -> str:
 
 def why(instance: InstanceSnapshot) -> str:
     """Return the reason why a probe instance is not PASS, in one line; empty if it is."""
-    reason = instance.last_run.reason if instance.last_run else "no run has ended yet"
+    unstored = "no run has ended yet" if instance.verdict is None else "the first run has just ended, and is not stored yet"
+    reason = instance.last_run.reason if instance.last_run else unstored
     match instance.status:
         case Condition.MAINTENANCE:
             return instance.maintenance or "no reason was given"

@@ -20,7 +20,7 @@ let drawn = [];
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 function seriesOf({ label, kind }, unit) {
-  const base = { label, value: (_, value, __, index) => (index == null ? "" : UNITS[unit](value)), spanGaps: kind === "limit" };
+  const base = { label, value: (_, value, __, index) => (index == null ? "–" : UNITS[unit](value)), spanGaps: kind === "limit" };
   const bars = uPlot.paths.bars({ size: [0.9], align: kind === "histogram" ? 0 : 1 });
   switch (kind) {
     case "limit":
@@ -107,7 +107,7 @@ function optionsOf(spec, width) {
       y: isLog ? { distr: 3 } : { range: (_, __, most) => [0, Math.max(most * 1.1, spec.top)] },
     },
     axes: axesOf(spec),
-    series: [{ label: spec.x_label, value: (_, at) => (at == null ? "" : (spec.names?.[at] ?? `${new Date(at * 1000).toISOString().slice(0, 16).replace("T", " ")}`)) }, ...spec.series.map((one) => seriesOf(one, spec.unit))],
+    series: [{ label: spec.x_label, value: (_, at) => (at == null ? "–" : (spec.names?.[at] ?? `${new Date(at * 1000).toISOString().slice(0, 16).replace("T", " ")}`)) }, ...spec.series.map((one) => seriesOf(one, spec.unit))],
     hooks: { drawClear: [(plot) => drawGaps(plot, spec.gaps)], draw: [(plot) => drawMarks(plot, spec.marks)] },
     cursor: { drag: { x: false, y: false } },
   };

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from api.formatting import why
 from api.templates import STATIC
 from prober.core.findings import Finding, Kind, Status
 from prober.core.verdict import Verdict
@@ -79,6 +80,12 @@ class TestStates:
         assert "STARTING 0 of 1 probe have a verdict Probes: 1 STARTING" in found.said()
         assert "no run has ended yet" in found.said()
         assert "static/starting.svg" in found.values("href")
+
+    def test_a_run_that_ended_and_is_not_stored_yet(self) -> None:
+        asked = view(EUROPE)
+        end(asked, EUROPE, Verdict.FAIL)
+        (instance,) = asked.snapshot().probe_instances
+        assert why(replace(instance, last_run=None)) == "the first run has just ended, and is not stored yet"
 
     def test_unknown_never_looks_like_pass(self) -> None:
         asked = view(EUROPE)
