@@ -96,7 +96,7 @@ class FindingCase:
             return "Everything on this key until then"
         if not evidence.proven:
             return "What happened around it"
-        return "The smallest history that shows it" if evidence.complete else "Events that prove it (not the smallest history)"
+        return "Minimal reproduction" if evidence.complete else "Events that prove it (not minimal)"
 
     @property
     def proof(self) -> str:

@@ -70,11 +70,11 @@ def _were(missing: Absent) -> str:
 def _order_gap(text: Wording) -> Caption:
     few = _few(_absent(Kind.ORDER_GAP, text))
     missing = capital(text.several("missing", "missing_count"))
-    return Caption(f"{missing} should have come before {text.one()}, which came first.", f"comes before {few}")
+    return Caption(f"{missing} should have been delivered before {text.one()}, which arrived first.", f"comes before {few}")
 
 
 def _inversion(text: Wording) -> Caption:
-    return Caption(f"{capital(text.one())} should have come before {text.one('after')}; it came after it.", "too late")
+    return Caption(f"{capital(text.one())} should have been delivered before {text.one('after')}; it arrived later.", "too late")
 
 
 def _divergence(text: Wording) -> Caption:
@@ -103,7 +103,7 @@ def _batch(text: Wording) -> Caption:
 
 
 def _past_nack(text: Wording) -> Caption:
-    sentence = f"{capital(text.one('nacked'))} had failed and should have been redelivered next; {text.one()} came instead."
+    sentence = f"{capital(text.one('nacked'))} had failed and should have been redelivered next; {text.one()} was sent instead."
     return Caption(sentence, f"past {text.facts['nacked']}")
 
 
@@ -129,7 +129,7 @@ def _unacked(text: Wording) -> Caption:
 def _id_conflict(text: Wording) -> Caption:
     facts = text.facts
     if "defect" in facts:
-        sentence = f"{capital(text.one())} should have come as it was published; its {facts['defect']} is wrong."
+        sentence = f"{capital(text.one())} should have arrived as it was published; its {facts['defect']} is wrong."
         return Caption(sentence, f"wrong {facts['defect']}")
     if "confirmed_seq" in facts:
         sentence = (
@@ -150,7 +150,7 @@ CAPTIONS: Final[Mapping[Kind, Callable[[Wording], Caption]]] = {
     Kind.REALTIME_INVERSION: _inversion,
     Kind.ORDER_DIVERGENCE: _divergence,
     Kind.DELIVERED_OUT_OF_ORDER: lambda text: Caption(
-        f"{capital(text.one())} should have come before {text.one('after')}; it came after it.", "too late"
+        f"{capital(text.one())} should have been delivered before {text.one('after')}; it arrived later.", "too late"
     ),
     Kind.PUBLISHED_OUT_OF_ORDER: lambda text: Caption(
         f"{capital(text.one('after'))} reached the service before {text.one()}, and was delivered so.", "sent later"
@@ -166,7 +166,8 @@ CAPTIONS: Final[Mapping[Kind, Callable[[Wording], Caption]]] = {
     ),
     Kind.STUCK: _stuck,
     Kind.LOST_OVERTAKEN: lambda text: Caption(
-        f"{capital(text.one())} should have come before {text.one('by')}, which overtook it; it never came.", NOT_DELIVERED
+        f"{capital(text.one())} should have been delivered before {text.one('by')}, which overtook it; it never arrived.",
+        NOT_DELIVERED,
     ),
     Kind.REDELIVERY_STALL: lambda text: Caption(
         f"The redelivery should have gone on up to {text.one('target')}; it stopped before.", NOT_DELIVERED

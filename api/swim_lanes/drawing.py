@@ -273,7 +273,7 @@ def _meanings(diagram: Diagram) -> Iterator[tuple[str, str]]:
     there = {
         "delivery": ("message, by its number", bool(sorts & {Sort.PUBLISH, Sort.DELIVERY})),
         "answer": ("answer to a message", bool(sorts & {Sort.REPLY, Sort.ANSWER})),
-        "missing": ("missing: should have come", Sort.MISSING in sorts),
+        "missing": ("missing: should have been delivered", Sort.MISSING in sorts),
         "hold": ("has messages not acknowledged yet", bool(diagram.bars)),
         "lease": ("lease may end", any(isinstance(shape, Note) and shape.sign is Sign.LEASE for shape in shapes)),
         "pause": ("nothing happens for a while", any(isinstance(shape, Pause) for shape in shapes)),

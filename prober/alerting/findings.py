@@ -139,7 +139,7 @@ def _violated(options: Options, guarantee: Guarantee) -> AlertingRule:
         severity,
         summary,
         f"{{{{ $labels.kind }}}} {ON_SUBSCRIPTION}: proven by events of the last {prom_duration(options.news_s)}, which no "
-        "legal behaviour explains. The finding shows the smallest history that proves it.",
+        "legal behaviour explains. The finding contains a minimal reproduction.",
         Status.VIOLATION,
     )
 

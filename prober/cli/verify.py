@@ -49,7 +49,7 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
     ],
     output: Annotated[Format, typer.Option("--format", help="Text, or one JSON object per file and line.")] = Format.TEXT,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Of trace files: draw the smallest history behind each finding.")
+        bool, typer.Option("--explain", help="Of trace files: draw a minimal reproduction of each finding.")
     ] = False,
     on_key: Annotated[
         bool, typer.Option("--on-key", help="With --explain: draw everything on the key instead, until the finding was made.")

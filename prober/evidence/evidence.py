@@ -198,7 +198,7 @@ def on_key_of(excerpt: Excerpt, header: TraceHeader) -> Proof:
 
 def _heading(minimal: Minimal, among: int) -> str:
     size = f"{len(minimal.events):,} of {among:,} events"
-    what = "the smallest history that shows it" if minimal.complete else "a history that shows it, not reduced to the smallest"
+    what = "minimal reproduction" if minimal.complete else "reproduction, not reduced to the minimum"
     return f"{what} ({size})"
 
 

@@ -54,7 +54,7 @@ def further_reasons(finding: Finding, wall: float | None = None) -> tuple[str, .
 
 def reasons_heading(finding: Finding) -> str:
     """Return the heading of the reasons of a finding."""
-    return "Assumed by the best explanation" if finding.doubt else "Alternatives that were tried, and what rules each out"
+    return "Assumed by the best explanation" if finding.doubt else "Excluded explanations"
 
 
 class Wording:
@@ -145,7 +145,8 @@ def _redelivery_skip(text: Wording) -> str:
     sent = text.sent(text.one())
     if "sought_t" in text.facts:
         skipped = text.several("skipped", "skipped_count")
-        return f"{sent} and skipped {skipped}, which the seek back at {text.at('sought_t')} restored and which should have come before it."
+        restored = f"which the seek back at {text.at('sought_t')} restored"
+        return f"{sent} and skipped {skipped}, {restored} and which should have been delivered before it."
     if not text.facts["after"]:
         return f"{sent} and skipped {text.several('skipped', 'skipped_count')}, which should have been redelivered before it."
     after = text.one("after")

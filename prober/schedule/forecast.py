@@ -35,7 +35,7 @@ OPPORTUNITIES_OF: Final[Mapping[Indicator, str]] = MappingProxyType(
         Indicator.COMPLETENESS: "publishes_confirmed",
     }
 )
-"""Opportunities to see a violation of an indicator, by their counter; other indicators are measurements and need none."""
+"""Opportunities for violations of an indicator, by their counter; other indicators are measurements and need none."""
 
 
 @dataclass(frozen=True, slots=True)

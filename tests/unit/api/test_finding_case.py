@@ -102,7 +102,7 @@ def test_everything_on_the_key_is_shown_when_it_is_asked_for() -> None:
     assert len(events) < len(all_events)
     assert set(events) < set(all_events)
     page, other = (Page(ask(asked, f"/findings/run-2-1{show}").text) for show in ("", "?show=key"))
-    assert "The smallest history that shows it" in page.said()
+    assert "Minimal reproduction" in page.said()
     assert f"{len(all_events)} events on its subscription" in other.said()
     for each, current in ((page, "smallest"), (other, "key")):
         (shown,) = (
@@ -192,7 +192,7 @@ def test_the_page_names_the_alternatives_that_were_tried() -> None:
     shown = found("P1,2,3 A<1@1 A<3@2 A<2@3")
     case = case_of(replace(shown, reasons=TRIED), None, None)
     assert case.reasons == TRIED
-    assert case.reasons_heading == "Alternatives that were tried, and what rules each out"
+    assert case.reasons_heading == "Excluded explanations"
     page = Page(ask(full_view(), "/findings/run-2-1").text)
     said = page.said()
     assert case.reasons_heading in said
@@ -213,7 +213,7 @@ def test_the_bundle_names_the_alternatives_that_were_tried() -> None:
     shown = found("P1,2,3 A<1@1 A<3@2 A<2@3")
     members = SupportBundle(case_of(replace(shown, reasons=TRIED), None, None), None).members()
     assert json.loads(members["finding.json"])["reasons"] == list(TRIED)
-    assert f"Alternatives that were tried, and what rules each out:\n    {TRIED[0]}\n    {TRIED[1]}\n" in members["README.txt"]
+    assert f"Excluded explanations:\n    {TRIED[0]}\n    {TRIED[1]}\n" in members["README.txt"]
 
 
 def test_the_bundle_of_a_finding_without_evidence_says_so() -> None:

@@ -150,7 +150,7 @@ def test_json_lists_information_too(capsys: Output) -> None:
 def test_explain_draws_the_smallest_history(capsys: Output) -> None:
     main(["verify", "--explain", FAILING])
     expected = """\
-    the smallest history that shows it (6 of 9 events):
+    minimal reproduction (6 of 9 events):
         line        time  publisher                 Pub/Sub                   A
            2       0.000    |                         |  opened                 o
            5       0.100    |-- publish 2 ----------->|                         |   <-- witness
@@ -168,7 +168,7 @@ def test_everything_on_the_key_is_drawn_when_it_is_asked_for(capsys: Output) -> 
     smallest = capsys.readouterr().out
     assert main(["verify", "--on-key", FAILING]) == 1
     on_key = capsys.readouterr().out
-    assert "the smallest history that shows it" in smallest
+    assert "minimal reproduction" in smallest
     assert "everything on this key until then" in on_key
     assert "X <-- wrong" in on_key
     assert on_key.count(" publish ") > smallest.count(" publish ")
@@ -179,7 +179,7 @@ def test_explain_names_the_alternatives_and_what_rules_each_out(capsys: Output) 
     explained = capsys.readouterr().out
     main(["verify", FAILING])
     plain = capsys.readouterr().out
-    assert "    Alternatives that were tried, and what rules each out:\n    - not " in explained
+    assert "    Excluded explanations:\n    - not " in explained
     assert "Alternatives" not in plain
 
 
@@ -196,7 +196,7 @@ def test_explain_takes_the_first_few_of_each_kind(tmp_path: Path, capsys: Output
     main(["verify", "--explain", saved(tmp_path / "f.jsonl", phantoms)])
     out = capsys.readouterr().out
     assert out.count("  PHANTOM (violation) at") == 3
-    assert out.count("the smallest history that shows it") == 3
+    assert out.count("minimal reproduction") == 3
 
 
 def test_explain_finds_its_events_in_a_long_history(tmp_path: Path, capsys: Output) -> None:

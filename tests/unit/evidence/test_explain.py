@@ -288,7 +288,7 @@ class TestDoubts:
         line = "P1,2,3 A<1,2,3@1 A ack 1,2,3@1.5 seek 1/0@20 A<3@31 A<2@32 A ack 2,3@33 end @500"
         assert said(found(line, Kind.REDELIVERY_SKIP)).startswith(
             "Pub/Sub delivered message 3 to A and skipped messages 1 and 2, which the seek back at t=20.000 s restored and which "
-            "should have come before it."
+            "should have been delivered before it."
         )
         never = found("P1,2,3 A<1,2,3@1 A ack 1,2,3@1.5 seek 1/0@20 end @500", Kind.REDELIVERY_STALL)
         assert said(never).startswith(
@@ -339,5 +339,5 @@ class TestReasons:
 
     def test_the_heading_says_what_they_are(self) -> None:
         finding = made(Kind.GHOST, {})
-        assert reasons_heading(finding) == "Alternatives that were tried, and what rules each out"
+        assert reasons_heading(finding) == "Excluded explanations"
         assert reasons_heading(replace(finding, doubt="it may be late")) == "Assumed by the best explanation"

@@ -192,7 +192,7 @@ class TestPage:
 
     def test_where_there_is_no_drawing_it_is_said(self) -> None:
         said = Page(ask(full_view(), "/incidents/run-3-loss").text).said()
-        assert "What was seen of it Something was wrong. Key k , affinity on us (wire), found " in said
+        assert "Observed events Something was wrong. Key k , affinity on us (wire), found " in said
         assert "its evidence cannot be read: " in said
 
     def test_the_command_on_it_acknowledges(self) -> None:

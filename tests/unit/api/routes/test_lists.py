@@ -110,7 +110,7 @@ class TestRuns:
         assert answer("/api/v1/runs/run-7")["figures"] == {"backlog_begins_bytes_per_second": 712_345.6}
         assert answer("/api/v1/runs/run-2")["figures"] == {}
         assert "<dt>backlog begins</dt><dd>712,346 bytes/s</dd>" in ask(full_view(), "/runs/run-7").text
-        assert "What it measured" not in ask(full_view(), "/runs/run-2").text
+        assert ">Measurements<" not in ask(full_view(), "/runs/run-2").text
 
     def test_no_such_run(self) -> None:
         detail = answer("/api/v1/runs/run-99", 404)["detail"]
