@@ -58,7 +58,7 @@ ADVICE: Final[Mapping[Kind, str]] = MappingProxyType(
         Kind.STUCK: "Are subscribers connected and taking messages?",
         Kind.LOST_OVERTAKEN: "The service probably lost the message: give its id to the service's owners, and keep the trace as proof.",
         Kind.UNACKED_STALL: "Has the subscription a retry policy with a long back-off?",
-        Kind.PHANTOM: "Does somebody else publish with the same epoch?",
+        Kind.PHANTOM: "Does another publisher use the same epoch?",
         Kind.GHOST: "Does the record call a failure certain that is not, such as a timeout?",
         Kind.ID_CONFLICT: _NOTHING,
         Kind.FILTER_LEAK: "Was the filter changed just before?",
