@@ -199,7 +199,9 @@ class Subscription:
             waiting = (one.opened_t for one in self.sessions.values() if one.answered_t == inf)
             spans.append((since_t if self.unseen else min(waiting, default=inf), now))
         lasted_s = [until_t - max(begin_t, since_t) for begin_t, until_t in spans if begin_t <= until_t]
-        return inf if inf in lasted_s else sum(1 + seconds // rules.ack_deadline_s for seconds in lasted_s)
+        if inf in lasted_s or (lasted_s and rules.ack_deadline_s <= 0.0):
+            return inf
+        return sum(1 + seconds // rules.ack_deadline_s for seconds in lasted_s)
 
     # --- control operations --------------------------------------------------------------------------------------------------
 
