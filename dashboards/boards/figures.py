@@ -146,7 +146,7 @@ def _order_panels() -> tuple[Panel, ...]:
         ),
         _panel(
             "How far out of order a key of two regions is (region)",
-            "Of the key that is published in two regions by turns, which are not ordered with each other: messages that were received "
+            "Of the key that is published alternately in two regions, which are not ordered with each other: messages that were received "
             "reordered (RFC 4737). The last run of each.",
             SHARE,
             Figure.REGIONS_REORDERED,

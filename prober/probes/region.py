@@ -48,7 +48,7 @@ class _InBoth:
             self._complete.set()
 
     async def publish(self) -> None:
-        """Publish in both regions by turns, wait for the deliveries, and record the measurements."""
+        """Publish alternately in both regions, wait for the deliveries, and record the measurements."""
         self._confirmed = sum([await self._contexts[seq % 2].publishing.settle(BOTH, [seq], self._sizes) for seq in self._seqs])
         await comes_within(SETTLE_S, self._complete)
         report = self._order.report()

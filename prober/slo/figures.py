@@ -36,7 +36,7 @@ class Figure(StrEnum):
     )
     LATENCY_DURING_SIBLING_HOLD = (
         "latency_during_sibling_hold_seconds",
-        "Median latency while nothing was acknowledged on another subscription of the topic, in the last run.",
+        "Median latency while another subscription of the topic acknowledged no message, in the last run.",
     )
     LATENCY_DURING_RESTARTS = (
         "latency_during_restarts_seconds",
@@ -44,7 +44,7 @@ class Figure(StrEnum):
     )
     DELAY_DURING_RESTARTS = (
         "delay_during_restarts_seconds",
-        "The 99 % quantile of how much longer these took than before the hold and after it, in the last run.",
+        "The p99 of the additional latency of these messages, against before and after the hold, in the last run.",
     )
     LATENCY_AFTER_HOLD = (
         "latency_after_hold_seconds",
@@ -56,23 +56,23 @@ class Figure(StrEnum):
     )
     SLOW_BACKLOG = (
         "slow_consumer_backlog_messages",
-        "Messages without an acknowledgement when publishing to a slow consumer ended, in the last run.",
+        "Unacknowledged messages at the end of publishing to a slow consumer, in the last run.",
     )
     SLOW_OLDEST = (
         "slow_consumer_oldest_unacked_seconds",
-        "How old the oldest message of a slow consumer became until it was acknowledged, in the last run.",
+        "Largest age of a slow consumer's message on acknowledgement, in the last run.",
     )
     BACKLOG_BEGINS = (
         "backlog_begins_bytes_per_second",
-        "The rate of payload, over all keys, at which a backlog began in the last run; absent if none did.",
+        "Payload rate over all keys at which a backlog started in the last run; absent without one.",
     )
     REFUSALS_BEGIN = (
         "refusals_begin_bytes_per_second",
-        "The rate of payload, over all keys, from which on publishes were not confirmed in the last run; absent if all were.",
+        "Lowest payload rate over all keys with unconfirmed publishes in the last run; absent if all were confirmed.",
     )
     HOT_KEY_PUBLISHED = (
         "hot_key_published_bytes_per_second",
-        "Payload published a second where the backlog began in the last run, or at the most.",
+        "Payload rate published on the hot key when its backlog started in the last run, or the highest rate without one.",
     )
     HOT_KEY_ACKNOWLEDGED = ("hot_key_acknowledged_bytes_per_second", "Payload rate acknowledged on the hot key meanwhile.")
     HOT_KEY_BACKLOG_GROWTH = (
@@ -81,7 +81,7 @@ class Figure(StrEnum):
     )
     HOT_KEY_DRAINED = (
         "hot_key_drained_bytes_per_second",
-        "Payload acknowledged a second while a backlog without subscribers before drained, in the last run.",
+        "Payload rate acknowledged while the backlog of a period without subscribers drained, in the last run.",
     )
     ORDER_LATENCY = (
         "order_latency_price_seconds",
@@ -133,19 +133,19 @@ class Figure(StrEnum):
     )
     UNORDERED_REORDERED = (
         "unordered_reordered_ratio",
-        "Reordered messages (RFC 4737) among those that came on the unordered twin, in the last run.",
+        "Share of reordered messages (RFC 4737) on the unordered twin, in the last run.",
     )
     UNORDERED_HELD_BACK = (
         "unordered_held_back_ratio",
-        "Messages of the unordered twin that a resequencer would have held back, in the last run.",
+        "Share of messages on the unordered twin that a resequencer would have held back, in the last run.",
     )
     UNORDERED_EXTENT = (
         "unordered_reordering_extent_messages",
-        "The largest reordering extent (RFC 4737) on the unordered twin in the last run.",
+        "Largest reordering extent (RFC 4737) on the unordered twin in the last run.",
     )
     REGIONS_REORDERED = (
         "two_regions_reordered_ratio",
-        "Reordered messages (RFC 4737) of the key that is published in two regions by turns, in the last run.",
+        "Share of reordered messages (RFC 4737) of the key that is published alternately in two regions, in the last run.",
     )
     REGIONS_EXTENT = (
         "two_regions_reordering_extent_messages",
@@ -153,7 +153,7 @@ class Figure(StrEnum):
     )
     DEAD_LETTERS_REORDERED = (
         "dead_letters_reordered_ratio",
-        "Reordered messages (RFC 4737) at the dead-letter topic, of those that were nacked together, in the last run.",
+        "Share of reordered messages (RFC 4737) at the dead-letter topic, among messages nacked together, in the last run.",
     )
     DEAD_LETTERS_EXTENT = (
         "dead_letters_reordering_extent_messages",
@@ -161,16 +161,19 @@ class Figure(StrEnum):
     )
     BACKOFF_EARLY = (
         "backoff_early_ratio",
-        "Redeliveries of nacked messages that came before the minimum backoff of the retry policy, in the last run.",
+        "Share of redeliveries of nacked messages before the minimum backoff of the retry policy, in the last run.",
     )
     BACKOFF_MEDIAN = (
         "backoff_median_seconds",
         "Median time from a nack to the redelivery on a subscription with a retry policy, in the last run.",
     )
-    BACKOFF_LONGEST = ("backoff_longest_seconds", "The longest such time in the last run.")
+    BACKOFF_LONGEST = (
+        "backoff_longest_seconds",
+        "Longest time from a nack to the redelivery on that subscription in the last run.",
+    )
     SUBSCRIPTION_CREATION = (
         "subscription_creation_seconds",
-        "Time until the request to create the subscription was answered, in the last run.",
+        "Time from the request to create the subscription to the answer, in the last run.",
     )
     CREATION_TO_RECEIPT = (
         "creation_to_receipt_seconds",
@@ -178,7 +181,7 @@ class Figure(StrEnum):
     )
     SCALE_ONE_KEY = (
         "scale_one_key_messages_per_second",
-        "Messages that a consumer of one key got done a second, one at a time, in the last run.",
+        "Messages per second of a consumer that processes one key, one message at a time, in the last run.",
     )
     SCALE_FEW_KEYS = (
         "scale_few_keys_messages_per_second",
@@ -195,15 +198,15 @@ class Figure(StrEnum):
     )
     PUSH_KEPT_UP = (
         "push_kept_up_messages_per_second",
-        "The highest rate on one key at which push kept up in the last run; a lower bound if push_fell_behind is absent.",
+        "Highest rate on one key at which push kept up in the last run; a lower bound if push_fell_behind is absent.",
     )
     PUSH_FELL_BEHIND = (
         "push_fell_behind_messages_per_second",
-        "The lowest rate on one key at which push fell behind in the last run; absent if it kept up at every rate that was reached.",
+        "Lowest rate on one key at which push fell behind in the last run; absent if it kept up at every tested rate.",
     )
     JOINER_SERVED_AFTER = (
         "joiner_first_message_seconds",
-        "Median time of subscribers from asking to join to their first message, in the last run.",
+        "Median time from the request of a new subscriber to its first message, in the last run.",
     )
     JOINERS_SERVED = (
         "joiners_served_ratio",
@@ -211,7 +214,7 @@ class Figure(StrEnum):
     )
     KEYS_AT_JOINERS = (
         "keys_at_joiners_ratio",
-        "Keys whose last message came to a subscriber that had joined, of all keys, in the last run.",
+        "Share of keys whose last message went to a new subscriber, in the last run.",
     )
     LONG_LIVED_WAITED = (
         "long_lived_waited_seconds",
