@@ -229,7 +229,7 @@ STORIES = (
         "fires when a target is gone and ends when it is back",
         {UP: "1x140", INFO: "1x40 stale _x40 1x40", INFO_U: "1x140"},
         {"10m": 0, "14m": 0, "16m": 1, "22m": 0},
-        reads=("16m", HERE, "The series of t (e, r) were there within the last 6h and are gone."),
+        reads=("16m", HERE, "The series of t (e, r) existed within the last 6h and have disappeared."),
         summary="t (e, r): A target is no longer probed.",
     ),
     Story(

@@ -17,7 +17,7 @@ def _writing(alert: str, family: Family, so: str) -> tuple[Story, ...]:
             reads=(
                 "18m",
                 PROCESS,
-                f"Prober i has failed to write again and again for 10m, {so}. What waits is written later; what exceeds "
+                f"Prober i has repeatedly failed to write for 10m, {so}. Waiting data is written later; data beyond "
                 "the limit is dropped and counted.",
             ),
         ),

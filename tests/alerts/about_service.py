@@ -29,7 +29,7 @@ LEVELS = (
             ON_S,
             f"3 keys {WHERE} have stalled for 2m: messages are pending, and none is delivered or acknowledged.",
         ),
-        summary="t/s (e, r): Ordering keys stand still although messages wait on them (keys: 3).",
+        summary="t/s (e, r): Ordering keys stall although messages are pending (keys: 3).",
     ),
     Story("PubsubKeysStalled", "not for a moment", {STALLED: "0x40 3x4 0x40"}, {"11m": 0, "12m": 0, "13m": 0}),
     Story(
@@ -83,7 +83,7 @@ LEVELS = (
         reads=(
             "20m",
             HERE,
-            "40 runs in a row could not reach t (e, r), and no publish was confirmed within 2m. What they were to publish counts as "
+            "40 runs in a row could not reach t (e, r), and no publish was confirmed within 2m. Their scheduled publishes count as "
             "unavailable.",
         ),
         summary="t (e, r): A target cannot be reached (runs in a row: 40).",
@@ -196,7 +196,7 @@ LEVELS = (
         reads=(
             "24m",
             {**HERE, "topic": "p"},
-            "10% of the publishes on topic p of t (e, r) had no answer within the last 10m, more than 5 %. Nobody knows whether those "
+            "10% of the publishes on topic p of t (e, r) had no answer within the last 10m, more than 5 %. It is unknown whether those "
             "messages are stored.",
         ),
         summary="t/p (e, r): Many publishes end without an answer (10%).",

@@ -43,7 +43,7 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("sessions-never-show-themselves", CLOCKS, "shown_t = min(opened_t, hole.shown_t)", "shown_t = opened_t", "A stream from before a hole is gone until a new one opens."),
     excuse("nacks-arrive", HOLDS, "if backoff_s or one.nacked_t < inf else LONG_AGO", "if backoff_s else LONG_AGO", "A nacked message of another key is never in the way."),
     excuse("holes-acknowledge-nothing", LIVENESS, "pending = pending and not subscription.may_have_been_acked_unseen(self._invoked_t(one))", "pass", "No message was acknowledged in a hole of the record."),
-    rule("late-subscriptions-are-not-watched", "verifier.py", "        self._watch(checker)  # what was published before is pending\n", "", "No deadline passes on a subscription that shows itself late."),
+    rule("late-subscriptions-are-not-watched", "verifier.py", "        self._watch(checker)  # earlier publishes are pending\n", "", "No deadline passes on a subscription that shows itself late."),
     rule("publishes-bound-first-deliveries-only", "accepted.py", "if one.publication is None:\n            one.earliest_t", "if False:\n            one.earliest_t", "A redelivery may have been sent before its publish."),
     rule("nothing-has-a-place-after-a-seek", "accepted.py", "return not self._is_next(one)", "return True", "The next message after a seek or hole may stand anywhere."),
     excuse("everything-has-a-place-after-a-seek", "accepted.py", "return not self._is_next(one)", "return False", "A message from before a seek or hole stands where it was delivered."),
