@@ -17,8 +17,8 @@ STORIES = (
         reads=(
             "21m",
             COMPARED,
-            "For 10m the target c has been worse than b in every look. The page of comparisons says in what, by how much, and how much is "
-            "allowed.",
+            "For 10m the target c has been worse than b in every evaluation. The page of comparisons shows the aspects, the "
+            "differences and the margins.",
         ),
         summary="b/c: A candidate is worse than its baseline.",
     ),

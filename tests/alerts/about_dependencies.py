@@ -27,7 +27,11 @@ OUTSIDE = (
         "fires for the replica that does not answer and ends when it does",
         {named("up", **API): "1x40 0x40 1x20", named("up", **OTHER_API): "1x100"},
         {"10m": 0, "14m": 0, "16m": 1, "21m": 0},
-        reads=("16m", API, "The API at a has not answered for 5m. Probes and alerts go on; pages and programs may get no answer."),
+        reads=(
+            "16m",
+            API,
+            "The API at a has not answered for 5m. Probes and alerts continue; pages and API clients may get no answer.",
+        ),
         summary="ordering-keys-prober-api/a: The API does not answer scrapes.",
     ),
     Story(
@@ -65,8 +69,7 @@ OUTSIDE = (
         reads=(
             "16m",
             PROCESS,
-            "The status store has taken nothing from i and given it nothing for 5m: pages show what was before, and probers cannot divide "
-            "the work.",
+            "The status store has not answered i for 5m: pages show old data, and probers cannot divide the work.",
         ),
         summary="ordering-keys-prober/i: The status store does not answer.",
     ),
@@ -99,16 +102,15 @@ TARGETS = (
     *_refused(
         "PubsubProberNotPermitted",
         "PERMISSION_DENIED",
-        "Calls to publish at t (e, r) ended with PERMISSION_DENIED within the last 15m: credentials or roles are missing or were "
-        "taken away.",
+        "Calls to publish at t (e, r) ended with PERMISSION_DENIED within the last 15m: credentials or roles are missing or were revoked.",
         code="PERMISSION_DENIED",
     ),
     Story("PubsubProberNotPermitted", "also without credentials", {errors("UNAUTHENTICATED", "pull"): "0x40 0+1x40"}, {"15m": 1}),
     *_refused(
         "PubsubProberQuotaExceeded",
         "RESOURCE_EXHAUSTED",
-        "Calls to publish at t (e, r) ended with RESOURCE_EXHAUSTED within the last 15m. The prober, or others in the project, use "
-        "up a quota.",
+        "Calls to publish at t (e, r) ended with RESOURCE_EXHAUSTED within the last 15m. The prober, or other clients of the "
+        "project, exhaust a quota.",
     ),
     Story(
         "PubsubProberLeftovers",
@@ -119,10 +121,10 @@ TARGETS = (
         reads=(
             "8h10m",
             {"project": "p"},
-            "In the project p the sweep cannot delete what probers have left that are long gone, or cannot look for it, for 7h: it uses up "
-            "quotas, and subscriptions keep messages.",
+            "In the project p the sweep has failed for 7h to list or delete resources of former probers: they use quotas, and "
+            "subscriptions retain messages.",
         ),
-        summary="p: Topics and subscriptions of former probers stay behind (left: 3).",
+        summary="p: Topics and subscriptions of former probers are left over (left: 3).",
     ),
     Story("PubsubProberLeftovers", "fires when nobody may look", {LEFT: NOBODY_KNOWS}, {"6h": 0, "8h": 1}, every="1m"),
     Story(
@@ -141,10 +143,9 @@ TARGETS = (
         reads=(
             "21m",
             {**HERE, "label": "subscription"},
-            "At t (e, r) there are more names of a subscription than metrics tell apart. What is beyond the limit is counted together as "
-            "`other`.",
+            "At t (e, r) there are more names of a subscription than metrics distinguish. Names beyond the limit count as `other`.",
         ),
-        summary="t/subscription (e, r): Metrics tell names apart no more, because there are too many (names: 12).",
+        summary="t/subscription (e, r): Metrics no longer distinguish names, because there are too many (names: 12).",
     ),
     Story("PubsubProberNamesFolded", "not below the limit", {of(families.FOLDED_NAMES, label="topic"): "0x80"}, {"20m": 0}),
 )

@@ -38,8 +38,8 @@ def _about_violations() -> tuple[Story, ...]:
                 reads=(
                     "20m15s",
                     {**ON_S, "kind": str(kind)},
-                    f"{kind} {WHERE}: proven by events of the last 1h, which no legal behaviour explains. The finding shows "
-                    "the smallest history that proves it.",
+                    f"{kind} {WHERE}: proven by events of the last 1h, which no legal behaviour explains. The finding contains a "
+                    "minimal reproduction.",
                 ),
             ),
             Story(

@@ -27,8 +27,8 @@ STORIES = (
         reads=(
             "16m",
             {"job": PROCESS["job"]},
-            "Nothing with the job ordering-keys-prober has been scraped for 5m: no prober runs, or Prometheus does not "
-            "scrape it under that name.",
+            "No target of the job ordering-keys-prober has been scraped for 5m: no prober runs, or Prometheus scrapes it under "
+            "another job name.",
         ),
         summary="ordering-keys-prober: Prometheus scrapes no prober.",
     ),

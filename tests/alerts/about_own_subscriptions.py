@@ -87,8 +87,8 @@ ONLY_YOURS = (
         reads=(
             "31m",
             LABELS,
-            f"The oldest unacknowledged message of {NAME} is 21m 30s old, and was late for 10m. The prober's own messages on t (e, r) are "
-            "in time, or nothing is known of them.",
+            f"The oldest unacknowledged message of {NAME} is 21m 30s old, and was late for 10m. The prober's own messages on t (e, "
+            "r) are in time, or their age is unknown.",
         ),
     ),
     Story(
@@ -178,7 +178,7 @@ UNREADABLE = (
         reads=(
             "80m",
             LABELS,
-            f"For 30m the prober has had no point of {NAME} that is younger than 10m. Whether it is late is unknown, and its other alerts "
+            f"For 30m the newest point of {NAME} in Cloud Monitoring has been older than 10m. Its lateness is unknown, and its other alerts "
             "cannot fire.",
         ),
     ),

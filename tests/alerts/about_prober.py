@@ -54,7 +54,7 @@ STORIES = (
             "30m",
             AT_PROBE,
             "Prober i ended 66.67% of the runs of ordering (wire) at t (e, r) that were due in the last 30m, less than 90 %. Its "
-            "measurements there mean little.",
+            "measurements there prove little.",
         ),
         summary="t/ordering/wire (e, r), ordering-keys-prober/i: Fewer runs end than the schedule asks for (66.67%).",
     ),
@@ -135,8 +135,8 @@ STORIES = (
         reads=(
             "31m",
             HERE,
-            "All 60 runs that ended at t (e, r) in the last 15m were UNKNOWN: an outage would stay unseen. The reason of the runs says "
-            "what prevents a verdict.",
+            "All 60 runs that ended at t (e, r) in the last 15m were UNKNOWN: an outage would not be noticed. The reason of the "
+            "runs states the cause.",
         ),
         summary="t (e, r): Every run at a target ends without a verdict (UNKNOWN runs: 60).",
     ),
@@ -196,8 +196,8 @@ STORIES = (
         reads=(
             "24m",
             {**PROCESS, **HERE},
-            "Prober i wakes up 450ms late in one of ten cases. What it measures as late at t (e, r), perhaps only because of that delay, "
-            "is undecided.",
+            "Prober i wakes up 450ms late in one of ten cases. Latencies at t (e, r) that are late perhaps only for that reason are "
+            "undecided.",
         ),
         summary="t (e, r), ordering-keys-prober/i: A prober is too slow to measure latencies (450ms).",
     ),
@@ -255,7 +255,7 @@ STORIES = (
         reads=(
             "21m",
             {**PROCESS, **HERE, "duration": "publish_latency"},
-            "publish_latency at t (e, r) was negative within the last 15m. Latencies that prober i measures cannot be relied on.",
+            "publish_latency at t (e, r) was negative within the last 15m. Latencies measured by prober i are unreliable.",
         ),
         summary="t/publish_latency (e, r), ordering-keys-prober/i: The clock of a prober is wrong (negative durations: 1).",
     ),

@@ -95,7 +95,7 @@ REGULAR = (
         reads=(
             "27h",
             {"job_name": "nightly", "environment": "e"},
-            "nightly of e last succeeded 1d 2h 59m 0s ago; it should every night.",
+            "nightly of e last succeeded 1d 2h 59m 0s ago; it runs every night.",
         ),
         summary="nightly (e): A nightly job is late (1d 2h 59m 0s).",
     ),
@@ -132,7 +132,7 @@ REGULAR = (
         reads=(
             "27h",
             {"job_name": "nightly", "environment": "e"},
-            "The configuration names where the reports of e are; nightly has left none in 1d2h.",
+            "The configuration sets the location of the reports of e; nightly has written none in 1d2h.",
         ),
         summary="nightly (e): The nightly jobs have never succeeded.",
     ),
@@ -177,8 +177,7 @@ REGULAR = (
         reads=(
             "30h",
             {**PROCESS, "drill": "drop"},
-            "The last drill drop of prober i did not pass: it may be that nobody is paged for such a fault. Its line in the log says which "
-            "step did not come.",
+            "The last drill drop of prober i did not pass: such a fault may send no page. Its line in the log names the missing step.",
         ),
         summary="drop, ordering-keys-prober/i: The last fire drill did not pass.",
     ),
@@ -245,9 +244,9 @@ REGULAR = (
         reads=(
             "21m",
             {"drill": "drop", "kind": "ORDER_GAP", "status": "violation"},
-            "The drill drop was found as ORDER_GAP. No service is concerned.",
+            "The fault of the drill drop was found as ORDER_GAP. It affects no service.",
         ),
-        summary="drop/ORDER_GAP/violation: A fire drill was found, as it should be (findings: 3).",
+        summary="drop/ORDER_GAP/violation: The checker found the fault of a fire drill, as expected (findings: 3).",
     ),
     Story("PubsubProberDrillFinding", "not without one", {DRILL_GAP: "0x80"}, {"10m": 0, "20m": 0}),
     Story(

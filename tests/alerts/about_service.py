@@ -220,7 +220,7 @@ LEVELS = (
         reads=(
             "10m",
             {**HERE, "class": "stalled"},
-            "2 keys of t (e, r) are hot: stalled. The report says which, why, and what helps.",
+            "2 keys of t (e, r) are hot: stalled. The report names them, with the reason and the remedy.",
         ),
         summary="t/stalled (e, r): The last nightly report has hot ordering keys (keys: 2).",
     ),
@@ -251,10 +251,10 @@ FOUND_LATE = (
         reads=(
             "10m",
             {**HERE, "kind": "ORDER_GAP"},
-            "ORDER_GAP on t (e, r): the newest nightly report proves it 2 times where the prober did not find it at the time, or where "
-            "nobody knows whether it did. The report has the events that prove it.",
+            "ORDER_GAP on t (e, r): the newest nightly report proves it 2 times where the prober did not find it during the run, or "
+            "where that is unknown. The report has the events that prove it.",
         ),
-        summary="t/ORDER_GAP (e, r): Later verification of the recorded runs found a violation that was not known (findings: 2).",
+        summary="t/ORDER_GAP (e, r): Repeated verification of the recorded runs found a new violation (findings: 2).",
     ),
     Story(
         "PubsubViolationFoundLate",
