@@ -178,8 +178,8 @@ UNREADABLE = (
         reads=(
             "80m",
             LABELS,
-            f"For 30m the newest point of {NAME} in Cloud Monitoring has been older than 10m. Its lateness is unknown, and its other alerts "
-            "cannot fire.",
+            f"For 30m the newest point of {NAME} in Cloud Monitoring has been older than 10m. Its lateness is unknown, and its other "
+            "alerts cannot fire.",
         ),
     ),
     Story(
