@@ -7,10 +7,12 @@ Properties of that client, and their handling:
 
 * With ordering on it retries an ordered publish for ever, whatever its deadline. Every publish has a timeout here: without an answer in
   time its outcome is unknown, and the later result of its future is ignored. The client continues to retry, and later messages of the key
-  wait behind the publish. * When a publish fails for good, the messages waiting behind it fail first, while the client holds its locks.
-  Resuming the key from a callback then deadlocks the client. Here callbacks only put the outcome into a mailbox, and all calls of the
-  client are made in one thread that never runs a callback. * Between two attempts it sleeps up to a minute, in a thread of its own. Here
-  the same pauses can be interrupted, so that closing ends them.
+  wait behind the publish.
+* When a publish fails for good, the messages waiting behind it fail first, while the client holds its locks. Resuming the key from a
+  callback then deadlocks the client. Here callbacks only put the outcome into a mailbox, and all calls of the client are made in one
+  thread that never runs a callback.
+* Between two attempts it sleeps up to a minute, in a thread of its own. Here the same pauses can be interrupted, so that closing ends
+  them.
 """
 
 from __future__ import annotations

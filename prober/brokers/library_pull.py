@@ -4,17 +4,20 @@ The messages are those of the client's callback, in its order, from the first st
 
 Properties of that client, and their handling:
 
-* It delivers one message of a key at a time: the next follows when the last is acknowledged (with its response), nacked or left to expire.
-  A tap that does none of these receives no further message of that key. * It extends the lease of an unanswered message for an hour.
-  `let_expire` stops that. All leases have the deadline with which the subscriber was created, from the first on. * It reopens broken
-  streams by itself. Each is a session here, under one subscriber as long as the client keeps its client id, which it creates itself. A
-  session is reported as closed when its stream has ended and the client has delivered its last message. * An exception in the callback
-  would resolve the client's future while its stream continues to deliver. The callback here raises nothing and only puts the message into a
-  mailbox. Before a new subscription of the client, the old one is cancelled. * A stream that fails while the client still starts its
-  threads leaves a thread running for ever. So no stream is opened before `subscribe` has returned. * If the mailbox overflows, later
-  messages would look like a gap. So the subscription is ended instead, which closes its sessions with that reason, and a new one starts:
-  sessions of a new subscriber. * Its delivery of one message of a key at a time is verified: a message delivered while an earlier one is
-  unanswered is marked (`GivenOut`).
+* It delivers one message of a key at a time: the next follows when the last is acknowledged (with its response), nacked or left to
+  expire. A tap that does none of these receives no further message of that key.
+* It extends the lease of an unanswered message for an hour. `let_expire` stops that. All leases have the deadline with which the
+  subscriber was created, from the first on.
+* It reopens broken streams by itself. Each is a session here, under one subscriber as long as the client keeps its client id, which it
+  creates itself. A session is reported as closed when its stream has ended and the client has delivered its last message.
+* An exception in the callback would resolve the client's future while its stream continues to deliver. The callback here raises nothing
+  and only puts the message into a mailbox. Before a new subscription of the client, the old one is cancelled.
+* A stream that fails while the client still starts its threads leaves a thread running for ever. So no stream is opened before
+  `subscribe` has returned.
+* If the mailbox overflows, later messages would look like a gap. So the subscription is ended instead, which closes its sessions with
+  that reason, and a new one starts: sessions of a new subscriber.
+* Its delivery of one message of a key at a time is verified: a message delivered while an earlier one is unanswered is marked
+  (`GivenOut`).
 """
 
 from __future__ import annotations

@@ -69,9 +69,8 @@ def verify_history(location: str, output: Format, asked: HistorySelection, *, ev
     """Verify every selected run and print the outcomes in the order of time; the last line counts the verdicts.
 
     Text omits runs that pass, and prints the first findings of each kind in a run, unless `everything` is requested. Witnesses are event
-    numbers of the run. A damaged file is named on standard error and omitted. A run that ended because the prober was stopped does not make
-    the
-    exit code that of an undecided run. Raises `HistoryError` if the history cannot be read.
+    numbers of the run. A damaged file is named on standard error and omitted. A run that ended because the prober was stopped does not
+    make the exit code that of an undecided run. Raises `HistoryError` if the history cannot be read.
     """
     from prober.sinks.history.reader import HistoryReader
     from prober.sinks.history.reverify import reverify

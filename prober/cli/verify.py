@@ -1,8 +1,7 @@
 """The command `ordering-prober verify`: verify trace files or a recorded history, print the findings, and return one exit code.
 
 Every run of a history has its own rules and its own verdict. The nightly job `reverify` does the same on all cores or a cluster, and
-compares
-the outcome with that of the service.
+compares the outcome with that of the service.
 """
 
 from __future__ import annotations
@@ -135,8 +134,7 @@ def verify_files(paths: Sequence[str], output: Format, extras: Extras) -> ExitCo
     """Verify every file and print each outcome to standard output as soon as it is known.
 
     Each path is a trace file (compressed if it ends in .gz) or `-` for standard input. An unreadable file is one line on standard error,
-    and the
-    other files are still verified. The exit code depends on the verdicts only, not on the extras.
+    and the other files are still verified. The exit code depends on the verdicts only, not on the extras.
     """
     return worst_code([_verify_one(path, output, extras) for path in paths])
 

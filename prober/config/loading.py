@@ -16,11 +16,9 @@ The name of an environment variable is `ORDERING_PROBER_` and the path of a key 
 LOG_LEVEL, which many programs use, sets `telemetry.log_level`; the variable of this program has precedence.
 
 Elements of lists are numbered from 0, and the next free number adds an element. A value that starts with `[` or `{` is YAML, any other
-value
-is text. An empty value counts as not set. A variable that names no key is an error, except those that Kubernetes sets in every container
-for
-a Service of this name (ORDERING_PROBER_SERVICE_HOST, ORDERING_PROBER_PORT_8080_TCP and the like). pydantic-settings does not do this: it
-ignores misspelled variables, reads the environment of the process only, and cannot address elements of lists.
+value is text. An empty value counts as not set. A variable that names no key is an error, except those that Kubernetes sets in every
+container for a Service of this name (ORDERING_PROBER_SERVICE_HOST, ORDERING_PROBER_PORT_8080_TCP and the like). pydantic-settings does
+not do this: it ignores misspelled variables, reads the environment of the process only, and cannot address elements of lists.
 """
 
 from __future__ import annotations

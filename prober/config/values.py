@@ -1,8 +1,7 @@
 """Types of configuration values: how each is written, parsed and shown; and the base class of a section.
 
 Every reader accepts its own output, so that a shown configuration can be read again. Readers raise ValueError with the correction, and
-never
-show a possible secret.
+never show a possible secret.
 """
 
 from __future__ import annotations

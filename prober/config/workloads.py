@@ -1,15 +1,13 @@
 """Limits of a workload, upper and lower.
 
 It must *fit*: into its schedule, into one process, and into its memory. The capacity of one process was measured (docs/deploy.md,
-"Capacity") on a core that may be half as fast as yours. So a workload beyond twice that capacity is refused, and one beyond the capacity is
-a
-warning.
+"Capacity") on a core that may be half as fast as yours. So a workload beyond twice that capacity is refused, and one beyond the capacity
+is a warning.
 
 It must *count enough* for its objectives. An error budget of 0.01 % cannot be evaluated with ten events an hour: a single bad one would
-fire
-every alert. `slo.objectives.rate_min_per_s` computes the necessary rate; this module computes the minimum that a run of a probe counts.
-Time
-is counted in minutes, whatever the schedule. The rate is that of one target seen from one vantage, like the series of an alert.
+fire every alert. `slo.objectives.rate_min_per_s` computes the necessary rate; this module computes the minimum that a run of a probe
+counts. Time is counted in minutes, whatever the schedule. The rate is that of one target seen from one vantage, like the series of an
+alert.
 """
 
 from __future__ import annotations

@@ -14,12 +14,14 @@ A publish without an answer may have been stored, so its age counts, too. A deli
 
 A message is *written off* if it is unknown whether the service still has to deliver it. It is counted, and no longer pending. The cases:
 
-* a publish without an answer was abandoned, by the publisher or by the end of the run; * the message retention has ended; * a seek, a
-  filter change or a gap in the record happened. A seek back makes messages pending again, since the time of the seek; * the subscription
-  was deleted; * its run ended, unless the service is late with it: the key stalled, a later message overtook it, or the target is
-  unreachable. After the run the subscription has no subscriber. If its last allowed attempt was delivered, the dead-letter policy may have
-  dropped it; * the key moved in a later run: the message is lost, and that run or an earlier one reported it. Until then the age of a late
-  message grows.
+* a publish without an answer was abandoned, by the publisher or by the end of the run;
+* the message retention has ended;
+* a seek, a filter change or a gap in the record happened. A seek back makes messages pending again, since the time of the seek;
+* the subscription was deleted;
+* its run ended, unless the service is late with it: the key stalled, a later message overtook it, or the target is unreachable. After the
+  run the subscription has no subscriber. If its last allowed attempt was delivered, the dead-letter policy may have dropped it;
+* the key moved in a later run: the message is lost, and that run or an earlier one reported it. Until then the age of a late message
+  grows.
 """
 
 from __future__ import annotations

@@ -3,11 +3,12 @@
 APScheduler watches the clock and reports due points. All further decisions are made here, because its own behaviour would hide missed runs:
 
 * It silently merges several missed starts, and drops a start that is a second late. Here every point is *expected*. After several missed
-  points (the loop was blocked, the machine slept) the last one starts a run, and the others are misfires. * Its jitter for intervals adds
-  up, since each start counts from the delayed previous one, and has no seed. Here points are fixed, and each run waits a random time after
-  its point. * Its crontab counts weekdays from Monday and requires day and weekday to match. Here `Cron` computes the points. * It lists
-  all missed points, which may be millions after a step of the system's clock. Here they are counted. * It stops without waiting. Here a run
-  is a separate task, which `stop` waits for, and which `run_now` can start, too.
+  points (the loop was blocked, the machine slept) the last one starts a run, and the others are misfires.
+* Its jitter for intervals adds up, since each start counts from the delayed previous one, and has no seed. Here points are fixed, and
+  each run waits a random time after its point.
+* Its crontab counts weekdays from Monday and requires day and weekday to match. Here `Cron` computes the points.
+* It lists all missed points, which may be millions after a step of the system's clock. Here they are counted.
+* It stops without waiting. Here a run is a separate task, which `stop` waits for, and which `run_now` can start, too.
 
 Points follow the system's clock, in UTC, where no day has 23 hours. A clock set forward looks like missed starts. A clock set back stops
 the schedule until it has caught up, which `alive` reports.

@@ -5,8 +5,7 @@ There are three kinds of errors. `StoreUnavailable`: the store does not answer, 
 fails too.
 
 On SQLite a writing transaction takes the lock at its start (BEGIN IMMEDIATE), because a transaction that reads first and gets the lock
-later
-may have to be repeated as a whole. Readers never wait for the lock (write-ahead log). A commit is on disk when it returns.
+later may have to be repeated as a whole. Readers never wait for the lock (write-ahead log). A commit is on disk when it returns.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 
 The evidence is the minimal reproduction of the finding as a trace file (`prober.evidence.minimise`), and the earlier events of its key.
 The search for the minimal reproduction runs the checker for some seconds at worst. The writer's thread does it, for at most
-`REDUCING_MAX_S`
-a run: the first finding of each kind and status first, then the second of each, and so on. `verify --explain` shows the same history. A
-history that could not be reduced to the minimum is marked as such. Some proof of a finding is cheap, so every finding gets one, unless that
-takes longer than `PROVING_MAX_S`; the finding then states so.
+`REDUCING_MAX_S` a run: the first finding of each kind and status first, then the second of each, and so on. `verify --explain` shows the
+same history. A history that could not be reduced to the minimum is marked as such. Some proof of a finding is cheap, so every finding
+gets one, unless that takes longer than `PROVING_MAX_S`; the finding then states so.
 
 The store keeps findings with a proof; it counts the others, in the run and in their incident. If no finding of a kind and status could be
 proven, the store keeps the first of them, marked as not proven, with its events or with the reason why there are none.

@@ -2,8 +2,7 @@
 
 A cursor marks the end of a page; clients pass it on as opaque text. A list is ordered by time and name, newest first. The cursor contains
 both, so the next page continues there, whatever was added or deleted meanwhile. It also contains a hash of the filter, because it is
-invalid
-for another filter. A cursor grants no access, so it is validated strictly instead of signed, and works with every replica.
+invalid for another filter. A cursor grants no access, so it is validated strictly instead of signed, and works with every replica.
 """
 
 from __future__ import annotations

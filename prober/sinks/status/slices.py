@@ -1,12 +1,10 @@
 """Counts of objectives by slice of time: they survive restarts and add up over several probers.
 
-A process counts totals since its start. For each slice of time it stores the increase within the slice, under its own name, so a slice may
-be
-written any number of times. A window is the sum of the slices of all processes. Slices of a minute serve windows up to two hours, slices of
-five minutes windows up to a day, slices of an hour longer windows and the measured share of a period. A window begins at the slice boundary
-nearest to its start, so its length is right to half a slice: a tenth for five minutes, 2 % or less for the others. Slices of a minute of
-the
-publish availability also serve the monthly uptime.
+A process counts totals since its start. For each slice of time it stores the increase within the slice, under its own name, so a slice
+may be written any number of times. A window is the sum of the slices of all processes. Slices of a minute serve windows up to two hours,
+slices of five minutes windows up to a day, slices of an hour longer windows and the measured share of a period. A window begins at the
+slice boundary nearest to its start, so its length is right to half a slice: a tenth for five minutes, 2 % or less for the others. Slices
+of a minute of the publish availability also serve the monthly uptime.
 """
 
 from __future__ import annotations

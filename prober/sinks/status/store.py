@@ -4,8 +4,7 @@ A run, its findings and its changes of incidents are one transaction. A finding 
 (`live.incidents`), whichever prober reported it.
 
 `_note_run` updates the incidents, once for each run. Heartbeats and runs close incidents that are due. Several probers may write runs of
-one
-target at the same time: one changes the incidents of the target, the others wait for its commit.
+one target at the same time: one changes the incidents of the target, the others wait for its commit.
 """
 
 from __future__ import annotations

@@ -6,10 +6,9 @@
     writer.heartbeat(snapshot)                       # on the event loop, every few seconds
     writer.close()
 
-A thread creates the evidence, writes, and applies the retention. While the store is down, the thread retries at growing intervals. Waiting
-entries beyond the bounds are dropped, the oldest first, and counted. A transaction with an unknown end is repeated, which changes nothing
-if
-it had been committed. Records that the database does not accept are dropped at once, so that they do not block the others.
+A thread creates the evidence, writes, and applies the retention. While the store is down, the thread retries at growing intervals.
+Waiting entries beyond the bounds are dropped, the oldest first, and counted. A transaction with an unknown end is repeated, which changes
+nothing if it had been committed. Records that the database does not accept are dropped at once, so that they do not block the others.
 """
 
 from __future__ import annotations
