@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import process_time
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -24,60 +24,41 @@ LINES: Final = 200_000
 
 
 class CannotMeasureError(Exception):
-    """A program to compare with is missing on this machine; the text names what to install."""
+    """A measurement is not possible on this machine; the text names the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured ratio.
+    """One measured ratio; less is better.
 
     name     subject of the measurement.
     unit     unit of a value, such as "times orjson.loads of the same line".
     values   measured values in order, at least one.
-    goal     upper bound, or lower bound if `more` is better; None: no goal.
+    goal     upper bound; None: no goal.
     group    its benchmark; filled in by the report.
     date     ISO 8601 date of the measurement; filled in by the report.
     """
 
     name: str
     unit: str
-    values: tuple[float, ...]
+    values: Sequence[float]
     goal: float | None = None
-    more: bool = False
     group: str = ""
     date: str = ""
 
     @property
     def best(self) -> float:
         """Best value, the least disturbed by other work."""
-        return max(self.values) if self.more else min(self.values)
+        return min(self.values)
 
     @property
-    def worst(self) -> float:
-        """Worst value."""
-        return min(self.values) if self.more else max(self.values)
-
-    @property
-    def reaches_goal(self) -> bool | None:
-        """Whether the best value reaches the goal; None without a goal."""
-        if self.goal is None:
-            return None
-        return self.best >= self.goal if self.more else self.best <= self.goal
+    def misses_goal(self) -> bool:
+        """Whether even the best value is above the goal."""
+        return self.goal is not None and self.best > self.goal
 
     def is_worse_than(self, before: Figure) -> bool:
         """Return whether best and worst value are both worse by more than `REGRESSION`; a change of one may be noise."""
-        change = [mine / theirs for mine, theirs in ((self.best, before.best), (self.worst, before.worst))]
-        return max(change) < 1 - REGRESSION if self.more else min(change) > 1 + REGRESSION
-
-    def marked(self, group: str, date: str) -> Figure:
-        """Return the figure with its group and date."""
-        return replace(self, group=group, date=date)
-
-
-def in_turn(repeat: int, *measurements: Callable[[], float]) -> Iterator[tuple[float, ...]]:
-    """Yield the results of the measurements, in rounds of one each, so that a change of the machine's speed affects all of them."""
-    for _ in range(repeat):
-        yield tuple(measure() for measure in measurements)
+        return min(self.best / before.best, max(self.values) / max(before.values)) > 1 + REGRESSION
 
 
 def yardstick_s() -> float:
@@ -88,23 +69,23 @@ def yardstick_s() -> float:
     return (process_time() - began) / LINES
 
 
-# --- the file that keeps them ------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Kept:
     """Stored figures of earlier days, and the machine of the last measurement."""
 
-    figures: Sequence[Figure] = ()
-    machine: str = ""
+    figures: Sequence[Figure]
+    machine: str
+
+    def updated(self, group: str, measured: Sequence[Figure]) -> Kept:
+        """Replace the stored figures of a measured group by the new ones."""
+        others = [old for old in self.figures if old.group != group]
+        return Kept(sorted([*others, *measured], key=lambda figure: figure.group), machine())
 
 
 def read(path: Path) -> Kept:
-    """Read stored figures; return none if the file does not exist."""
-    if not path.exists():
-        return Kept()
+    """Read stored figures."""
     kept = json.loads(path.read_text(encoding="utf-8"))
-    return Kept([figure_of(one) for one in kept["figures"]], kept["machine"])
+    return Kept([Figure(**one) for one in kept["figures"]], kept["machine"])
 
 
 def write(path: Path, kept: Kept) -> None:
@@ -112,26 +93,10 @@ def write(path: Path, kept: Kept) -> None:
     path.write_text(f"{json.dumps(asdict(kept), indent=1)}\n", encoding="utf-8")
 
 
-def figure_of(kept: Any) -> Figure:
-    """Return a figure from its JSON object."""
-    return Figure(**{**kept, "values": tuple(kept["values"])})
-
-
-def merged(before: Iterable[Figure], measured: Iterable[Figure]) -> list[Figure]:
-    """Replace the stored figures of all measured groups by the new ones; return all figures."""
-    new = list(measured)
-    groups = {figure.group for figure in new}
-    return sorted([old for old in before if old.group not in groups] + new, key=lambda one: one.group)
-
-
 def machine() -> str:
     """Return a description of this machine, in a line."""
-    return f"{os.cpu_count()} processors ({processor()}), {platform.system()}, CPython {platform.python_version()}"
-
-
-def processor() -> str:
-    """Return the name of the processor, as far as the system reports it."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.machine())
+    processor = next(names, platform.machine())
+    return f"{os.cpu_count()} processors ({processor}), {platform.system()}, CPython {platform.python_version()}"

@@ -1,62 +1,38 @@
-"""Measured processes: their use of CPU and memory as the system counts it, and an embedded server in a separate process."""
+"""Measured processes: separate ones for measurements and servers, and their use of CPU as the system counts it."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 _GONE: Final = (FileNotFoundError, ProcessLookupError)
-_SERVER: Final = """
-import asyncio
-from prober.embedded.server import EmbeddedServer
-
-async def serve():
-    async with EmbeddedServer() as server:
-        print(server.address, flush=True)
-        await asyncio.Event().wait()
-
-asyncio.run(serve())
-"""
+_Result = TypeVar("_Result")
+_Arguments = ParamSpec("_Arguments")
 
 
-@contextmanager
-def embedded_server() -> Iterator[str]:
-    """Run an embedded server in a separate process until the end of the block; yield its address."""
-    process = subprocess.Popen([sys.executable, "-c", _SERVER], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.wait()
+def in_process(work: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+    """Return the result of a function in a separate process."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(work, *args, **kwargs).result()
 
 
 def processor_s() -> float:
     """Return the CPU seconds of this process and all its descendants, including ended ones."""
     total = 0
-    for process in family():
+    for process in _family():
         with suppress(*_GONE):
-            total += sum(_times(process))
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            total += sum(map(int, fields[11:15]))  # user and system time, its own and that of its ended children
     return total / TICKS
 
 
-def peak_mb() -> int:
-    """Return the sum of the peak sizes of this process and its living descendants, in MB."""
-    total = 0
-    for process in family():
-        with suppress(*_GONE):
-            status = Path(f"/proc/{process}/status").read_text()
-            total += next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")), 0)
-    return total // 1024
-
-
-def family() -> Iterator[int]:
+def _family() -> Iterator[int]:
     """Yield this process and all its living descendants."""
     waiting = [os.getpid()]
     while waiting:
@@ -65,9 +41,3 @@ def family() -> Iterator[int]:
         with suppress(*_GONE):
             for task in Path(f"/proc/{process}/task").iterdir():
                 waiting += map(int, (task / "children").read_text().split())
-
-
-def _times(pid: int) -> list[int]:
-    """Return user and system time of a process, and those of its ended children, in ticks."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return [int(field) for field in fields[11:15]]

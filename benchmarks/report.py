@@ -12,17 +12,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
 from itertools import groupby
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from benchmarks.figures import CannotMeasureError, Figure, Kept, machine, merged, read, write
+from benchmarks.figures import CannotMeasureError, Figure, Kept, read, write
+from benchmarks.processes import in_process
 
 FOLDER: Final = Path(__file__).resolve().parent
 KEPT: Final = FOLDER / "figures.json"
@@ -32,23 +32,16 @@ PAGE: Final = FOLDER.parent / "docs" / "performance.md"
 GROUPS: Final = {
     "checker": "The checker",
     "end_to_end": "A probed message",
-    "emulators": "The embedded server beside Google's emulator",
     "spark_jobs": "The nightly jobs",
     "api": "The API",
 }
 """Modules with figures, in the order of the page, and their subjects."""
 
 
-def measured(group: str) -> list[Figure]:
-    """Return the figures of a group, measured in a separate process. Raises CannotMeasureError."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as process:
-        return process.submit(figures_of, group).result()
-
-
 def figures_of(group: str) -> list[Figure]:
     """Return the figures of a group, measured in this process."""
     today = datetime.now(UTC).date().isoformat()
-    return [figure.marked(group, today) for figure in import_module(f"benchmarks.{group}").figures()]
+    return [replace(figure, group=group, date=today) for figure in import_module(f"benchmarks.{group}").figures()]
 
 
 def regressions(before: Sequence[Figure], now: Sequence[Figure]) -> Iterator[str]:
@@ -70,9 +63,9 @@ def page(kept: Kept) -> str:
     )
     tables = dict.fromkeys(GROUPS, "Not measured yet.")
     tables |= {group: table(list(members)) for group, members in groupby(kept.figures, lambda figure: figure.group)}
-    missed = [figure for figure in kept.figures if figure.reaches_goal is False]
+    missed = sum(figure.misses_goal for figure in kept.figures)
     return environment.get_template(TEMPLATE).render(
-        machine=kept.machine, tables=tables, missed=missed, goals=sum(figure.goal is not None for figure in kept.figures), show=show
+        machine=kept.machine, tables=tables, missed=missed, goals=sum(figure.goal is not None for figure in kept.figures)
     )
 
 
@@ -82,18 +75,12 @@ def table(figures: Sequence[Figure]) -> str:
     for unit, members in groupby(figures, lambda figure: figure.unit):
         rows += [f"| measurement | {unit} | goal |", "|---|---|---|"]
         for figure in members:
-            best = show(figure.best) if figure.reaches_goal is False else f"**{show(figure.best)}**"
-            rows.append(f"| {figure.name} | {best} | {goal(figure)} |")
+            best = show(figure.best) if figure.misses_goal else f"**{show(figure.best)}**"
+            goal = "" if figure.goal is None else f"at most {show(figure.goal)}"
+            rows.append(f"| {figure.name} | {best} | {goal} |")
         rows.append("")
     dates = " and ".join(sorted({figure.date for figure in figures}))
     return "\n".join([*rows, f"Measured on {dates}."])
-
-
-def goal(figure: Figure) -> str:
-    """Return the goal in words."""
-    if figure.goal is None:
-        return ""
-    return f"at {'least' if figure.more else 'most'} {show(figure.goal)}"
 
 
 def show(value: float) -> str:
@@ -111,21 +98,17 @@ def main() -> None:
     worse: list[str] = []
     for group in options.only:
         try:
-            now = measured(group)
+            now = in_process(figures_of, group)
         except CannotMeasureError as reason:
             print(f"{group}: not measured: {reason}", file=sys.stderr)
             continue
         print(f"\n{GROUPS[group]}\n\n{table(now)}", flush=True)
         worse += regressions(before.figures, now)
-        kept = Kept(merged(kept.figures, now), machine())
+        kept = kept.updated(group, now)
         if not options.keep:
             write(KEPT, kept)
             PAGE.write_text(page(kept), encoding="utf-8")
-    print(
-        "\n".join(["", *(f"Worse than before: {line}" for line in worse)])
-        if worse
-        else "\nNothing became worse by more than a tenth."
-    )
+    print("", *(f"Worse than before: {line}" for line in worse or ["nothing by more than a tenth"]), sep="\n")
 
 
 if __name__ == "__main__":

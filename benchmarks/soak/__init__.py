@@ -2,11 +2,11 @@
 
 No resource may leak, no run may be lost, and no false alarm may be raised.
 
-    python -m benchmarks.soak [--minutes M] [--load N] [--picture FILE]
+    python -m benchmarks.soak [--minutes M] [--picture FILE]
 
 `setting` starts the parts as a user would: the embedded server with every benign fault armed, PostgreSQL as status store, and the
 service with all probes on their default schedules; and beside it, on the same store, a second prober with a server of its own and
-`ordering` at `--load` messages a second (5,000 by default), which is more than one prober can handle beside all the probes without a late
+`ordering` at 5,000 messages a second, which is more than one prober can handle beside all the probes without a late
 event loop. `troubles` disturb the service meanwhile, each for a while (`Timetable`). Every few seconds `samples` reads the state of all
 parts, and `violations` lists the rules that were violated in the end; `telling` prints and draws the results. The faults of guarantees that
 hold only with exactly-once delivery are armed for all other keys. The exit code is 1 if one of these is broken:

@@ -15,21 +15,19 @@ from benchmarks import soak as package
 from benchmarks.soak import samples, telling
 from benchmarks.soak.samples import Sample, sample
 from benchmarks.soak.setting import Setting, started
-from benchmarks.soak.telling import picture
 from benchmarks.soak.troubles import Timetable, troubles
 from benchmarks.soak.violations import Soak
 from prober.config.loading import load
 from tests.integration.programs import get
 
 EVERY_S: Final = 5.0
-LOAD_PER_S: Final = 5_000
 LOOKS: Final = 30
 """Maximum number of reads of metrics and store at the end, until both have the same runs, which continue meanwhile."""
 
 
-def soak(minutes: float, load_per_s: int) -> Soak:
+def soak(minutes: float) -> Soak:
     """Run a soak, and print a line for each minute and each trouble."""
-    with started(load_per_s) as setting:
+    with started() as setting:
         targets = [target for prober in setting.probers for target in load(prober.configuration, {}).targets]
         seen = Soak(targets, time.time())
         began_t = time.monotonic()
@@ -74,13 +72,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a soak with these arguments; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=(package.__doc__ or "").partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=20.0)
-    parser.add_argument("--load", type=int, default=LOAD_PER_S, help="messages a second beside the probes; 0: none")
     parser.add_argument("--picture", type=Path, default=Path("soak.svg"), help="where to draw it, as SVG")
     wanted = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the process that starts it also stops its children
-    seen = soak(wanted.minutes, wanted.load)
+    seen = soak(wanted.minutes)
     print("\n".join(telling.report(seen)))
-    wanted.picture.write_text(picture(telling.panels(seen), "s", telling.bands(seen)), encoding="utf-8")
+    telling.draw(seen, wanted.picture)
     print(f"drawn: {wanted.picture}")
     broken = list(seen.broken())
     for what in broken:

@@ -26,6 +26,7 @@ from tests.unit.sinks.status.postgresql import PostgreSQL, find_binaries
 
 TARGET: Final = "soak"
 LOAD: Final = "load"
+LOAD_PER_S: Final = 5_000
 PLACE: Final = {"project": TARGET, "environment": "test"}
 DISK_MIB: Final = 128
 STOP_S: Final = 60.0
@@ -56,10 +57,10 @@ class Prober:
 
 @dataclass(frozen=True)
 class Setting:
-    """Running parts. `admin`: endpoint for the faults of the target; `loader` None: no load; `disk` None: mounting is not permitted."""
+    """Running parts. `admin`: endpoint for the faults of the target; `disk` None: mounting is not permitted."""
 
     service: Prober
-    loader: Prober | None
+    loader: Prober
     target: Program
     admin: str
     store: PostgreSQL
@@ -68,7 +69,7 @@ class Setting:
     @property
     def probers(self) -> list[Prober]:
         """All running probers; the service first."""
-        return [self.service, *filter(None, [self.loader])]
+        return [self.service, self.loader]
 
 
 def benign_faults() -> list[str]:
@@ -86,15 +87,15 @@ def configured(target: str, folder: Path) -> dict[str, Any]:
     return {"targets": [{"name": TARGET, "endpoint": target, "peer": target, **PLACE}], "history": history}
 
 
-def configured_for_load(target: str, load_per_s: int) -> dict[str, Any]:
+def configured_for_load(target: str) -> dict[str, Any]:
     """Return the configuration of the load prober: a rate of `ordering`, for 15 of every 20 seconds."""
-    hot = {"keys": load_per_s // 10, "messages": 40, "rate": load_per_s * 20 // 15, "schedule": {"interval": "20s"}}
+    hot = {"keys": LOAD_PER_S // 10, "messages": 40, "rate": LOAD_PER_S * 20 // 15, "schedule": {"interval": "20s"}}
     return {"instance": LOAD, "targets": [{"name": LOAD, "endpoint": target, "probes": {"ordering": hot}, **PLACE}]}
 
 
 @contextmanager
-def started(load_per_s: int) -> Iterator[Setting]:
-    """Start all parts, with a load of messages per second; stop them at the end of the block. Raises CannotMeasureError."""
+def started() -> Iterator[Setting]:
+    """Start all parts; stop them at the end of the block. Raises CannotMeasureError."""
     programs = find_binaries()
     if programs is None:
         raise CannotMeasureError("PostgreSQL is missing: install it with `apt-get install postgresql`")
@@ -111,17 +112,17 @@ def started(load_per_s: int) -> Iterator[Setting]:
         disk = further.enter_context(small_disk(folder / "spool"))
         configuration = configured(target.said(ADDRESS), folder)
         service = further.enter_context(probing(configuration, folder, database))
-        loader = further.enter_context(loading(folder, database, load_per_s)) if load_per_s else None
+        loader = further.enter_context(loading(folder, database))
         yield Setting(service, loader, target, admin, store, disk)
 
 
 @contextmanager
-def loading(folder: Path, database: str, load_per_s: int) -> Iterator[Prober]:
+def loading(folder: Path, database: str) -> Iterator[Prober]:
     """Start a server and the prober that puts the load on it."""
     (own := folder / LOAD).mkdir()
     with (
         program("embedded", "--port", "0") as server,
-        probing(configured_for_load(server.said(ADDRESS), load_per_s), own, database) as loader,
+        probing(configured_for_load(server.said(ADDRESS)), own, database) as loader,
     ):
         yield loader
 

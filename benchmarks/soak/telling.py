@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from html import escape
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Final
+from pathlib import Path
+from typing import Final, TypeAlias
 
-from benchmarks.soak.samples import HISTORY_DROPPED, Sample, lag_s
+from matplotlib.figure import Figure
+
+from benchmarks.soak.samples import Sample, lag_s
 from benchmarks.soak.setting import LOAD
 from benchmarks.soak.violations import WARM_UP_S, Soak
 from prober.core.verdict import Verdict
@@ -20,20 +21,8 @@ HEAD = (
     "  runs PASS/FAIL/UNKNOWN  skipped reported"
 )
 COLUMNS = (Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN)
-
-WIDTH: Final = 900
-HEIGHT: Final = 150
-"""Height of a panel, without its margins."""
-LEFT: Final = 70
-RIGHT: Final = 50
-ABOVE: Final = 44
-BELOW: Final = 24
-COLOURS: Final = ("#0b6bcb", "#c4540a", "#5b8c00", "#8a3ffc")
-LEGEND: Final = 210
-"""Distance from the name of a series to the next one."""
-TICKS: Final = 3
-LINE: Final = "#d0d0d0"
-SHADE: Final = "#f3ead9"
+PANEL_INCHES: Final = (11.0, 2.0)
+LAG_SHOWN_MAX_S: Final = 10.0
 
 
 def line(now: Sample, before: Sample) -> str:
@@ -110,127 +99,43 @@ def _troubles(seen: Soak) -> Iterator[str]:
         yield f"{spell.trouble.name:36} {spell.began_t:6.0f}  {spell.ended_t:4.0f}  {found}"
 
 
-# --- pictures ----------------------------------------------------------------------------------------------------------------
+Measured: TypeAlias = Callable[[Sample, Sample], float]
+"""Value at a sample, which may depend on the sample before it."""
 
 
-def bands(seen: Soak) -> list[Band]:
-    """Return the periods of the troubles."""
-    return [Band(spell.trouble.name, spell.began_t, min(spell.ended_t, seen.last.t)) for spell in seen.spells]
+def _of_verdict(verdict: Verdict) -> Measured:
+    return lambda _, now: now.verdicts()[verdict]
 
 
-def panels(seen: Soak) -> list[Panel]:
-    """Return the panels of all series."""
-    samples, pairs = seen.samples, list(pairwise(seen.samples))
-    return [
-        Panel(
-            "Resident memory, MiB",
-            [
-                Series("service", [(one.t, one.service.memory_mib) for one in samples]),
-                Series("target", [(one.t, one.target.memory_mib) for one in samples]),
-            ],
-        ),
-        Panel("Open descriptors of the service", [Series("descriptors", [(one.t, one.service.descriptors) for one in samples])]),
-        Panel("Threads of the service", [Series("threads", [(one.t, one.service.threads) for one in samples])]),
-        Panel(
-            "Event loop late, ms: 99 of 100 times at most (bounds of the histogram)",
-            [Series("99 of 100", [(now.t, 1000.0 * min(lag_s(now, before), 10.0)) for before, now in pairs])],
-        ),
-        Panel(
-            "Messages of the load received a second", [Series("messages", [(now.t, rate(now, before)) for before, now in pairs])]
-        ),
-        Panel(
-            "Runs ended, by verdict",
-            [Series(str(verdict), [(one.t, one.verdicts()[verdict]) for one in samples]) for verdict in Verdict],
-        ),
-        Panel(
-            "Violations, skipped runs",
-            [
-                Series("violations reported", [(one.t, sum(one.reported.values())) for one in samples]),
-                Series("skipped runs", [(one.t, one.value("scheduler_skips")) for one in samples]),
-            ],
-        ),
-        Panel("Failures of the prober", _failing(seen, HISTORY_DROPPED)),
-        Panel(
-            "Events that the history dropped",
-            [Series(HISTORY_DROPPED, [(one.t, one.failures.get(HISTORY_DROPPED, 0.0)) for one in samples])],
-        ),
-    ]
+def _of_failure(name: str) -> Measured:
+    return lambda _, now: now.failures.get(name, 0.0)
 
 
-def _failing(seen: Soak, besides: str) -> list[Series]:
-    """Return the series of the failures, except for one."""
-    failed = [name for name, count in seen.last.failures.items() if count and name != besides]
-    return [Series(name, [(one.t, one.failures.get(name, 0.0)) for one in seen.samples]) for name in failed]
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """A named line: times and values, in the order of time."""
-
-    name: str
-    points: Sequence[tuple[float, float]]
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """Series on one axis, which starts at zero."""
-
-    title: str
-    series: Sequence[Series]
-
-    @property
-    def top(self) -> float:
-        """Upper end of the axis: a little above the highest value."""
-        return 1.1 * max((value for one in self.series for _, value in one.points), default=0.0) or 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Band:
-    """A period of a trouble, shaded in all panels."""
-
-    name: str
-    begin: float
-    end: float
-
-
-def picture(panels: Sequence[Panel], unit: str, bands: Sequence[Band] = ()) -> str:
-    """Return the chart as SVG. `unit`: unit of the times."""
-    end = max((t for panel in panels for one in panel.series for t, _ in one.points), default=1.0) or 1.0
-    step = ABOVE + HEIGHT + BELOW
-    legend = BELOW * len(bands)
-    shaded = "".join(line for at, band in enumerate(bands) for line in _band(at, band, end, legend + step * len(panels)))
-    drawn = shaded + "".join(
-        line for at, panel in enumerate(panels) for line in _panel(panel, end, legend + at * step + ABOVE, unit)
-    )
-    size = f'width="{LEFT + WIDTH + RIGHT}" height="{legend + step * len(panels)}"'
-    style = "font: 13px sans-serif"
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} style="{style}"><rect width="100%" height="100%" fill="white"/>{drawn}</svg>\n'
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
-
-
-def _band(at: int, band: Band, end: float, bottom: float) -> Iterator[str]:
-    """Yield the elements of a band, from its name above the panels to the end of the last panel."""
-    top = BELOW * at
-    x, width = LEFT + WIDTH * band.begin / end, WIDTH * (band.end - band.begin) / end
-    yield f'<rect x="{x:.1f}" y="{top + 4}" width="{width:.1f}" height="{bottom - top - 4}" fill="{SHADE}"/>'
-    side = f'x="{x + width + 4:.1f}"' if 2 * x < WIDTH else f'x="{x - 4:.1f}" text-anchor="end"'
-    yield f'<text {side} y="{top + 18}">{escape(band.name)}</text>'
-
-
-def _panel(panel: Panel, end: float, top: float, unit: str) -> Iterator[str]:
-    bottom = top + HEIGHT
-    yield f'<text x="{LEFT}" y="{top - 24}" font-weight="bold">{escape(panel.title)}</text>'
-    for tick in range(TICKS + 1):
-        y, value = bottom - HEIGHT * tick / TICKS, panel.top * tick / TICKS
-        yield f'<line x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="{LINE}"/>'
-        yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_number(value)}</text>'
-        x = LEFT + WIDTH * tick / TICKS
-        yield f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{end * tick / TICKS:,.0f} {escape(unit)}</text>'
-    for at, one in enumerate(panel.series):
-        colour = COLOURS[at % len(COLOURS)]
-        yield f'<text x="{LEFT + LEGEND * at}" y="{top - 8}" fill="{colour}">{escape(one.name)}</text>'
-        points = " ".join(f"{LEFT + WIDTH * t / end:.1f},{bottom - HEIGHT * value / panel.top:.1f}" for t, value in one.points)
-        yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
+def draw(seen: Soak, file: Path) -> None:
+    """Draw the series over the time of the soak, with the troubles as bands."""
+    failing = [name for name, count in seen.last.failures.items() if count]
+    panels: dict[str, dict[str, Measured]] = {
+        "Resident memory, MiB": {"service": lambda _, now: now.service.memory_mib, "target": lambda _, now: now.target.memory_mib},
+        "Descriptors of the service": {"descriptors": lambda _, now: now.service.descriptors},
+        "Threads of the service": {"threads": lambda _, now: now.service.threads},
+        "p99 of event loop lag, ms": {"p99": lambda before, now: 1000 * min(lag_s(now, before), LAG_SHOWN_MAX_S)},
+        "Messages of the load per second": {"received": lambda before, now: rate(now, before)},
+        "Runs by verdict": {str(verdict): _of_verdict(verdict) for verdict in COLUMNS},
+        "Violations, skipped runs": {
+            "violations": lambda _, now: sum(now.reported.values()),
+            "skipped runs": lambda _, now: now.value("scheduler_skips"),
+        },
+        "Failures of the prober, dropped events": {name: _of_failure(name) for name in failing},
+    }
+    chart = Figure((PANEL_INCHES[0], PANEL_INCHES[1] * len(panels)), layout="constrained")
+    pairs = list(pairwise(seen.samples))
+    for axes, (title, series) in zip(chart.subplots(len(panels), sharex=True), panels.items(), strict=True):
+        axes.set_title(title, loc="left", fontsize="small")
+        for name, value in series.items():
+            axes.plot([now.t for _, now in pairs], [value(before, now) for before, now in pairs], label=name)
+        for spell in seen.spells:
+            axes.axvspan(spell.began_t, min(spell.ended_t, seen.last.t), alpha=0.2)
+        axes.set_ylim(bottom=0)
+        if series:
+            axes.legend(loc="upper left", fontsize="x-small")
+    chart.savefig(file)

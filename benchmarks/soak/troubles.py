@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import signal
-import subprocess
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from math import inf
 from typing import Final
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from benchmarks.soak.samples import HISTORY_DROPPED, Sample
@@ -26,7 +27,6 @@ from prober.core.verdict import Verdict
 from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.faults import parse_fault
 from prober.sinks.metrics.label_values import SkipReason
-from tests.commands import ROOT
 
 CONNECTIONS: Final = 1_000
 SEEN_FROM: Final = 300
@@ -221,11 +221,12 @@ def clock_ahead(setting: Setting) -> Iterator[None]:
 
 @contextmanager
 def idle_connections(setting: Setting) -> Iterator[None]:
-    """Connect many clients that send few requests or none."""
-    command = [sys.executable, "-m", "benchmarks.idle_connections", "--connections", str(CONNECTIONS), "--of", setting.service.url]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as clients:
+    """Connect many clients that send no request."""
+    address = urlsplit(setting.service.url)
+    with ExitStack() as clients:
+        for _ in range(CONNECTIONS):
+            clients.enter_context(socket.create_connection((address.hostname or "", address.port or 0)))
         yield
-        clients.terminate()
 
 
 class Timetable:
@@ -278,30 +279,27 @@ BACK: Final = signal.SIGUSR2
 
 
 class SteppedClock:
-    """A clock with an adjustable offset to another clock.
-
-    SIGUSR1 sets the wall clock of this process forward by `STEP_S`, SIGUSR2 sets it back. C code still reads the real clock.
-    """
+    """A clock that SIGUSR1 sets forward by `STEP_S`, and SIGUSR2 back. C code still reads the real clock."""
 
     def __init__(self, true: Callable[[], float]) -> None:
         self._true = true
-        self.ahead_s = 0.0
+        self._ahead_s = 0.0
 
     def __call__(self) -> float:
         """Return seconds since 1970, with the offset."""
-        return self._true() + self.ahead_s
+        return self._true() + self._ahead_s
 
-    def set_by(self, seconds: float) -> None:
-        """Set the clock forward, or back."""
-        self.ahead_s += seconds
+    def step(self, number: int, _frame: object) -> None:
+        """Handle one of the signals."""
+        self._ahead_s += STEP_S if number == FORWARD else -STEP_S
 
 
 def main() -> int:
     """Run the command with this clock in all threads."""
     clock = SteppedClock(time.time)
     time.time = clock
-    signal.signal(FORWARD, lambda *_: clock.set_by(STEP_S))
-    signal.signal(BACK, lambda *_: clock.set_by(-STEP_S))
+    for number in (FORWARD, BACK):
+        signal.signal(number, clock.step)
     from prober.cli import main as command  # takes the clock when it is imported
 
     return command()

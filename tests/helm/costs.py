@@ -1,7 +1,7 @@
 """What the shipped values files cost a month: `make generate` writes docs/costs.md.
 
 Everything follows from the rendered chart, the configuration in it and the list prices, but for two measurements: how many series a pod
-exports (`tests/helm/scrapes.py`), and how large an event is in the history (`benchmarks/history_size.py`). Tests hold both against the
+exports (`tests/helm/scrapes.py`), and how large an event is in the history (`tests/helm/history_size.py`). Tests hold both against the
 real thing.
 """
 

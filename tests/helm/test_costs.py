@@ -6,11 +6,10 @@ from collections import Counter
 
 import pytest
 
-from benchmarks import history_size
 from prober.probes.cost import REQUEST_BYTES_MIN, USD_PER_TIB
 from prober.schedule.forecast import monthly_cost
 from tests.commands import ROOT
-from tests.helm import costs
+from tests.helm import costs, history_size
 from tests.helm.costs import ENVIRONMENTS, Environment, quantity
 from tests.helm.scrapes import scraped
 
@@ -78,7 +77,7 @@ def test_a_prober_exports_as_many_series_as_the_page_counts() -> None:
 @pytest.mark.nightly  # it measures for a minute
 def test_an_event_takes_as_much_of_the_history_as_the_page_says() -> None:
     size = history_size.measure(MEASURED_S)
-    assert size.bytes_per_event == pytest.approx(costs.BYTES_PER_EVENT, rel=BYTES_OFF), "python -m benchmarks.history_size"
+    assert size.bytes_per_event == pytest.approx(costs.BYTES_PER_EVENT, rel=BYTES_OFF)
     for instance in Environment("staging").probe_instances:
         if instance.probe in size.runs:
             traffic = monthly_cost(instance).traffic

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from benchmarks.soak.samples import READ, Labels, Occupied, Sample
-from benchmarks.soak.setting import configured, configured_for_load
-from benchmarks.soak.troubles import AFTER_S, Spell, SteppedClock, Timetable, Trouble
+from benchmarks.soak.setting import LOAD_PER_S, configured, configured_for_load
+from benchmarks.soak.troubles import AFTER_S, BACK, FORWARD, STEP_S, Spell, SteppedClock, Timetable, Trouble
 from benchmarks.soak.violations import Soak
 from prober.config.loading import load
 from prober.embedded.catalogue import CATALOGUE
@@ -214,17 +214,17 @@ def test_what_is_left_undone_ends_with_the_timetable() -> None:
 
 def test_the_configurations_ask_for_all_probes_and_for_the_load(tmp_path: Path) -> None:
     file = tmp_path / "prober.yaml"
-    file.write_text(str(configured_for_load("127.0.0.1:2", 5_000)), encoding="utf-8")
+    file.write_text(str(configured_for_load("127.0.0.1:2")), encoding="utf-8")
     hot = load(file, {}).targets[0].probes
     assert set(hot) == {ProbeName.ORDERING}
-    assert hot[ProbeName.ORDERING].rate == 5_000 * 20 // 15
+    assert hot[ProbeName.ORDERING].rate == LOAD_PER_S * 20 // 15
     file.write_text(str(configured("127.0.0.1:1", tmp_path)), encoding="utf-8")
     assert load(file, {}).targets[0].probes == load(None, {}).targets[0].probes
 
 
 def test_the_clock_goes_on_from_where_it_was_set() -> None:
     clock = SteppedClock(lambda: 7.0)
-    clock.set_by(30.0)
-    assert clock() == 37.0
-    clock.set_by(-30.0)
+    clock.step(FORWARD, None)
+    assert clock() == 7.0 + STEP_S
+    clock.step(BACK, None)
     assert clock() == 7.0
