@@ -25,8 +25,8 @@ from prober.sinks.history.schema import (
     MESSAGES,
     MESSAGES_WRITTEN,
     RUNS,
+    TIMESTAMP,
     Table,
-    Type,
     encode_rules,
     folder_of,
     history_file_name,
@@ -112,7 +112,7 @@ class Taped:
         made = MessageRows(self.run_id, self.rules, MIDNIGHT)
         for event, lagged_s in self._recorded:
             made.add(event, lagged_s)
-        moments = [column.name for column in MESSAGES.columns if column.type is Type.TIMESTAMP]
+        moments = [column.name for column in MESSAGES.columns if column.type == TIMESTAMP]
         rows: list[Row] = [self.about | row for row in made.rows(ended_us)]
         for row in rows:
             row |= {name: _moment(row[name]) for name in moments}

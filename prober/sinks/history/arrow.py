@@ -1,4 +1,4 @@
-"""Arrow types of the history's columns, and its Parquet files.
+"""Arrow schemas of the history's tables, and its Parquet files.
 
 Files are zstd-compressed and sealed (`sealed`). Texts except message ids are dictionary-encoded; ascending numbers and times are
 delta-encoded. Rows are sorted by subscription and key, and row groups are small, so that their statistics let a query by key skip most of a
@@ -19,32 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from prober.sinks.history.schema import EVENTS, VERSION, VERSION_KEY, Table, Type
+from prober.sinks.history.schema import EVENTS, VERSION, VERSION_KEY, Table
 
 ROW_GROUP_ROWS: Final = 32_768
 FORMAT: Final = ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True))
 """Read options: a page whose checksum does not match is an error."""
-
-ARROW_TYPES: Final[Mapping[Type, pa.DataType]] = {
-    Type.STRING: pa.string(),
-    Type.INT64: pa.int64(),
-    Type.FLOAT64: pa.float64(),
-    Type.BOOL: pa.bool_(),
-    Type.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    Type.INT64_LIST: pa.list_(pa.int64()),
-    Type.STRING_LIST: pa.list_(pa.string()),
-    Type.INT64_MAP: pa.map_(pa.string(), pa.int64()),
-    Type.FLOAT64_MAP: pa.map_(pa.string(), pa.float64()),
-    Type.CHECKS: pa.list_(
-        pa.struct([("indicator", pa.string()), ("good", pa.int64()), ("bad", pa.int64()), ("undecided", pa.int64())])
-    ),
-    Type.FINDING_COUNTS: pa.list_(pa.struct([("kind", pa.string()), ("status", pa.string()), ("count", pa.int64())])),
-    Type.REDELIVERIES: pa.list_(
-        pa.struct(
-            [("received_at", pa.timestamp("us", tz="UTC")), ("due_at", pa.timestamp("us", tz="UTC")), ("lagged_us", pa.int64())]
-        )
-    ),
-}
 
 _ASCENDING: Final = {"time", "number", "intended_at"}
 _EVERY_ONE_DIFFERENT: Final = {"message_id"}
@@ -53,7 +32,7 @@ _EVERY_ONE_DIFFERENT: Final = {"message_id"}
 @cache
 def schema_of(table: Table) -> pa.Schema:
     """Return the Arrow schema of a table, with the schema version as metadata."""
-    columns = [pa.field(column.name, ARROW_TYPES[column.type], nullable=not column.required) for column in table.columns]
+    columns = [pa.field(column.name, column.type, nullable=not column.required) for column in table.columns]
     return pa.schema(columns, metadata={VERSION_KEY: str(VERSION)})
 
 
@@ -99,7 +78,7 @@ def file_options(table: Table) -> dict[str, Any]:
 @cache
 def dictionary_columns(table: Table) -> list[str]:
     """Return the names of the columns that are dictionary-encoded: texts that repeat."""
-    names = [column.name for column in table.columns if column.type is Type.STRING]
+    names = [column.name for column in table.columns if column.type == pa.string()]
     return [name for name in names if name not in _EVERY_ONE_DIFFERENT]
 
 

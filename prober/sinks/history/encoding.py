@@ -25,7 +25,7 @@ from prober.core.guarded_verifier import RecordedFinding
 from prober.core.rules import Rules
 from prober.evidence.explain import explain
 from prober.runs.result import RunResult
-from prober.sinks.history.arrow import ARROW_TYPES, conform, schema_of, to_parquet
+from prober.sinks.history.arrow import conform, schema_of, to_parquet
 from prober.sinks.history.schema import (
     EVENT_FIELDS,
     EVENTS,
@@ -34,9 +34,9 @@ from prober.sinks.history.schema import (
     MESSAGES_WRITTEN,
     SCHEMA_VERSION,
     TABLES,
+    TIMESTAMP,
     VERSION,
     Table,
-    Type,
     encode_rules,
     folder_of,
     history_file_name,
@@ -151,7 +151,7 @@ class _Form:
 
     def __init__(self, kind: type[Event], metadata: Mapping[bytes, bytes]) -> None:
         name = EVENT_NAMES[kind]
-        types = {column.name: ARROW_TYPES[column.type] for column in EVENTS.columns}
+        types = {column.name: column.type for column in EVENTS.columns}
         columns = EVENT_FIELDS[name]
         self.schema = pa.schema(
             [_NUMBER, *((column, types[column]) for column in columns.values())], metadata={**metadata, EVENT: name.encode()}
@@ -364,4 +364,4 @@ def _widened(name: str, rows: pa.Table, runs: Sequence[Mapping[str, object]]) ->
 def wall_time(t: pa.Array, clock_offset_s: pa.Array | float) -> pa.Array:
     """Return the column `time` for the column `t`."""
     wall_us = pc.round(pc.multiply(pc.add(t, clock_offset_s), 1e6))
-    return wall_us.cast(pa.int64()).cast(ARROW_TYPES[Type.TIMESTAMP])
+    return wall_us.cast(pa.int64()).cast(TIMESTAMP)

@@ -1,6 +1,6 @@
 """The columns of the probe history, defined once: for the writer, the reader and the nightly jobs.
 
-Plain data and the standard library only, since Spark executors import it: callers derive Arrow's or Spark's own types from these lists.
+Spark executors import it, so it needs little. Types are Arrow's; `spark_jobs.history` derives Spark's own.
 
 Four tables, each a folder of Parquet files under `HISTORY`:
 
@@ -26,10 +26,11 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from enum import StrEnum
 from math import inf, isinf
 from types import MappingProxyType
 from typing import Any, Final
+
+import pyarrow as pa
 
 from prober.core.events import EVENT_TYPES
 from prober.core.findings import Kind
@@ -40,21 +41,11 @@ VERSION_KEY: Final = "ordering_prober_schema_version"
 """Key of the schema version in a file's metadata; the value is a decimal number."""
 
 
-class Type(StrEnum):
-    """Type of a column. Times are UTC in microseconds."""
-
-    STRING = "string"
-    INT64 = "int64"
-    FLOAT64 = "float64"
-    BOOL = "bool"
-    TIMESTAMP = "timestamp[us, UTC]"
-    INT64_LIST = "list<int64>"
-    STRING_LIST = "list<string>"
-    INT64_MAP = "map<string, int64>"
-    FLOAT64_MAP = "map<string, float64>"
-    CHECKS = "list<struct<indicator: string, good: int64, bad: int64, undecided: int64>>"
-    FINDING_COUNTS = "list<struct<kind: string, status: string, count: int64>>"
-    REDELIVERIES = "list<struct<received_at: timestamp[us, UTC], due_at: timestamp[us, UTC], lagged_us: int64>>"
+TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+REDELIVERIES: Final = pa.list_(pa.struct([("received_at", TIMESTAMP), ("due_at", TIMESTAMP), ("lagged_us", pa.int64())]))
+_COUNTS: Final = [("good", pa.int64()), ("bad", pa.int64()), ("undecided", pa.int64())]
+_CHECKS: Final = pa.list_(pa.struct([("indicator", pa.string()), *_COUNTS]))
+_FINDING_COUNTS: Final = pa.list_(pa.struct([("kind", pa.string()), ("status", pa.string()), ("count", pa.int64())]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +53,7 @@ class Column:
     """A column of a table. `required` columns are never null."""
 
     name: str
-    type: Type
+    type: pa.DataType
     meaning: str
     required: bool = False
 
@@ -96,62 +87,62 @@ SCHEMA_VERSION: Final = "schema_version"
 """Column of `RUNS` with the schema version under which a run was written; null: version 1."""
 
 _RUN: Final = (
-    Column("run_id", Type.STRING, "the run that recorded it", required=True),
-    Column("process", Type.STRING, "incarnation of the recording process; its clock has one offset", required=True),
-    Column("target", Type.STRING, "name of the target", required=True),
-    Column("environment", Type.STRING, "of the target", required=True),
-    Column("region", Type.STRING, "of the target", required=True),
-    Column("probe", Type.STRING, "name of the probe", required=True),
-    Column("vantage", Type.STRING, "client of the probe: wire or library", required=True),
+    Column("run_id", pa.string(), "the run that recorded it", required=True),
+    Column("process", pa.string(), "incarnation of the recording process; its clock has one offset", required=True),
+    Column("target", pa.string(), "name of the target", required=True),
+    Column("environment", pa.string(), "of the target", required=True),
+    Column("region", pa.string(), "of the target", required=True),
+    Column("probe", pa.string(), "name of the probe", required=True),
+    Column("vantage", pa.string(), "client of the probe: wire or library", required=True),
 )
 
 EVENTS: Final = Table(
     "events",
     (
-        Column("time", Type.TIMESTAMP, "`t` as wall time, by the offset that the process measured at its start", required=True),
-        Column("t", Type.FLOAT64, "the recorder's monotonic clock, seconds; comparable within a process only", required=True),
-        Column("number", Type.INT64, "1, 2, 3, ... in the run, in recorder order; interrupted follows a gap", required=True),
+        Column("time", TIMESTAMP, "`t` as wall time, by the offset that the process measured at its start", required=True),
+        Column("t", pa.float64(), "the recorder's monotonic clock, seconds; comparable within a process only", required=True),
+        Column("number", pa.int64(), "1, 2, 3, ... in the run, in recorder order; interrupted follows a gap", required=True),
         *_RUN,
-        Column("topic", Type.STRING, "full name of the run's topic", required=True),
-        Column("subscription", Type.STRING, "full name; null for publish events and for those that concern all subscriptions"),
-        Column("key", Type.STRING, "ordering key; null for events that concern all keys"),
-        Column("event", Type.STRING, "kind of event: a name of EVENT_TYPES", required=True),
-        Column("epoch", Type.STRING, "incarnation of the publisher"),
-        Column("seq", Type.INT64, "sequence number per epoch and key"),
-        Column("generation", Type.INT64, "the prober's own republishing of a sequence number"),
-        Column("message_id", Type.STRING, "assigned by the service"),
-        Column("session", Type.STRING, "stream, pull response or push request"),
-        Column("subscriber", Type.STRING, "owner of a session that opened"),
-        Column("delivery_attempt", Type.INT64, "the service's approximate count, 0 without a dead-letter policy"),
-        Column("seconds", Type.FLOAT64, "a lease modification: new length of the lease from now"),
-        Column("defect", Type.STRING, "defect of a delivered message itself; null: none"),
-        Column("matches_filter", Type.BOOL, "false: the filter should have excluded a delivered message"),
-        Column("publish_time", Type.FLOAT64, "publish time of a confirmed message according to the service, if recorded"),
-        Column("invoked_t", Type.FLOAT64, "time at which a unary pull was sent, on the clock of `t`"),
-        Column("intended_t", Type.FLOAT64, "intended time of a publish if it is before `t`, on the clock of `t`"),
+        Column("topic", pa.string(), "full name of the run's topic", required=True),
+        Column("subscription", pa.string(), "full name; null for publish events and for those that concern all subscriptions"),
+        Column("key", pa.string(), "ordering key; null for events that concern all keys"),
+        Column("event", pa.string(), "kind of event: a name of EVENT_TYPES", required=True),
+        Column("epoch", pa.string(), "incarnation of the publisher"),
+        Column("seq", pa.int64(), "sequence number per epoch and key"),
+        Column("generation", pa.int64(), "the prober's own republishing of a sequence number"),
+        Column("message_id", pa.string(), "assigned by the service"),
+        Column("session", pa.string(), "stream, pull response or push request"),
+        Column("subscriber", pa.string(), "owner of a session that opened"),
+        Column("delivery_attempt", pa.int64(), "the service's approximate count, 0 without a dead-letter policy"),
+        Column("seconds", pa.float64(), "a lease modification: new length of the lease from now"),
+        Column("defect", pa.string(), "defect of a delivered message itself; null: none"),
+        Column("matches_filter", pa.bool_(), "false: the filter should have excluded a delivered message"),
+        Column("publish_time", pa.float64(), "publish time of a confirmed message according to the service, if recorded"),
+        Column("invoked_t", pa.float64(), "time at which a unary pull was sent, on the clock of `t`"),
+        Column("intended_t", pa.float64(), "intended time of a publish if it is before `t`, on the clock of `t`"),
         Column(
             "message_bytes",
-            Type.INT64,
+            pa.int64(),
             "size of the data of a publish, 0 if not recorded; of a delivered message of another publisher",
         ),
-        Column("settle_s", Type.FLOAT64, "time after a seek or filter change in which earlier messages may still be delivered"),
-        Column("drained", Type.BOOL, "the end of a run: publishing had stopped and the run had waited for deliveries"),
-        Column("publish_region", Type.STRING, "region of the publish; empty: unknown"),
+        Column("settle_s", pa.float64(), "time after a seek or filter change in which earlier messages may still be delivered"),
+        Column("drained", pa.bool_(), "the end of a run: publishing had stopped and the run had waited for deliveries"),
+        Column("publish_region", pa.string(), "region of the publish; empty: unknown"),
         Column(
             "publish_time_ns",
-            Type.INT64,
+            pa.int64(),
             "publish time of a delivered message according to the service, nanoseconds since 1970; null: not stated",
         ),
-        Column("max_outstanding_messages", Type.INT64, "flow control of a stream that opened; null or not above 0: no limit"),
-        Column("max_outstanding_bytes", Type.INT64, "likewise in bytes"),
-        Column("lost", Type.BOOL, "the end of a pull: the pull had no answer"),
+        Column("max_outstanding_messages", pa.int64(), "flow control of a stream that opened; null or not above 0: no limit"),
+        Column("max_outstanding_bytes", pa.int64(), "likewise in bytes"),
+        Column("lost", pa.bool_(), "the end of a pull: the pull had no answer"),
         Column(
             LAGGED,
-            Type.FLOAT64,
+            pa.float64(),
             "seconds of event loop lag in the latency that a confirmation or delivery shows; null: none",
         ),
         Column(
-            "since_t", Type.FLOAT64, "a seek: messages published since then must be redelivered; on the clock of `t`; null: unknown"
+            "since_t", pa.float64(), "a seek: messages published since then must be redelivered; on the clock of `t`; null: unknown"
         ),
     ),
     sorted_by=("subscription", "key", "run_id", "number"),
@@ -161,35 +152,35 @@ EVENTS: Final = Table(
 RUNS: Final = Table(
     "runs",
     (
-        Column("time", Type.TIMESTAMP, "start (verdict is null) or end of the run, by the same clock as its events", required=True),
+        Column("time", TIMESTAMP, "start (verdict is null) or end of the run, by the same clock as its events", required=True),
         *_RUN,
-        Column("topic", Type.STRING, "full name", required=True),
-        Column("subscription", Type.STRING, "full name of its subscription; of several, the first", required=True),
-        Column("verdict", Type.STRING, "PASS, FAIL or UNKNOWN; in the row of the start, null like the columns from here to checks"),
-        Column("reason", Type.STRING, "reason for FAIL or UNKNOWN, in one line"),
-        Column("duration_s", Type.FLOAT64, "from the monotonic clock"),
-        Column("internal_error", Type.BOOL, "an internal error of the prober ended the run; no evidence about the target"),
-        Column("events", Type.INT64, "number of its events; the history may contain fewer, see events_dropped"),
-        Column("events_dropped", Type.INT64, "number of its events that the history dropped"),
+        Column("topic", pa.string(), "full name", required=True),
+        Column("subscription", pa.string(), "full name of its subscription; of several, the first", required=True),
+        Column("verdict", pa.string(), "PASS, FAIL or UNKNOWN; in the row of the start, null like the columns from here to checks"),
+        Column("reason", pa.string(), "reason for FAIL or UNKNOWN, in one line"),
+        Column("duration_s", pa.float64(), "from the monotonic clock"),
+        Column("internal_error", pa.bool_(), "an internal error of the prober ended the run; no evidence about the target"),
+        Column("events", pa.int64(), "number of its events; the history may contain fewer, see events_dropped"),
+        Column("events_dropped", pa.int64(), "number of its events that the history dropped"),
         Column(
             "verified_events",
-            Type.INT64,
+            pa.int64(),
             "number of events verified online, the first ones, before verification stopped; null: all",
         ),
-        Column("finding_counts", Type.FINDING_COUNTS, "all findings, by kind and status"),
-        Column("counters", Type.INT64_MAP, "counters of the checker: observed events and performed checks"),
-        Column("checks", Type.CHECKS, "counts for objectives, by indicator"),
-        Column("started_at", Type.TIMESTAMP, "start, by the wall clock", required=True),
-        Column("seed", Type.INT64, "seed that repeats the random choices of the probe", required=True),
-        Column("clock_offset_s", Type.FLOAT64, "seconds since 1970 = t + this, for all events of its process", required=True),
-        Column("rules", Type.STRING, "JSON: bounds of its verification, by subscription (`decode_rules`)", required=True),
+        Column("finding_counts", _FINDING_COUNTS, "all findings, by kind and status"),
+        Column("counters", pa.map_(pa.string(), pa.int64()), "counters of the checker: observed events and performed checks"),
+        Column("checks", _CHECKS, "counts for objectives, by indicator"),
+        Column("started_at", TIMESTAMP, "start, by the wall clock", required=True),
+        Column("seed", pa.int64(), "seed that repeats the random choices of the probe", required=True),
+        Column("clock_offset_s", pa.float64(), "seconds since 1970 = t + this, for all events of its process", required=True),
+        Column("rules", pa.string(), "JSON: bounds of its verification, by subscription (`decode_rules`)", required=True),
         Column(
             MESSAGES_WRITTEN,
-            Type.INT64,
+            pa.int64(),
             "rows of the run in messages; null: not written, since the run was cut short, was too large, or lost events",
         ),
-        Column(SCHEMA_VERSION, Type.INT64, "schema version under which the run was written; null: 1"),
-        Column("stopped", Type.BOOL, "the prober was stopped during the run; the record is complete up to that point; null: no"),
+        Column(SCHEMA_VERSION, pa.int64(), "schema version under which the run was written; null: 1"),
+        Column("stopped", pa.bool_(), "the prober was stopped during the run; the record is complete up to that point; null: no"),
     ),
     sorted_by=("time", "run_id"),
 )
@@ -197,25 +188,25 @@ RUNS: Final = Table(
 FINDINGS: Final = Table(
     "findings",
     (
-        Column("time", Type.TIMESTAMP, "`t` as wall time", required=True),
-        Column("t", Type.FLOAT64, "time of its decision, on the clock of the events", required=True),
+        Column("time", TIMESTAMP, "`t` as wall time", required=True),
+        Column("t", pa.float64(), "time of its decision, on the clock of the events", required=True),
         *_RUN,
-        Column("kind", Type.STRING, "kind of anomaly: prober.core.findings.Kind", required=True),
-        Column("status", Type.STRING, "certainty: violation, liveness, indeterminate, info", required=True),
-        Column("subscription", Type.STRING, "full name", required=True),
-        Column("key", Type.STRING, "ordering key", required=True),
-        Column("after", Type.INT64, "number of the run's events before the finding", required=True),
-        Column("witnesses", Type.INT64_LIST, "numbers of the events that prove it", required=True),
-        Column("facts", Type.STRING, "JSON: named values", required=True),
-        Column("doubt", Type.STRING, "reason why it is only indeterminate; empty otherwise", required=True),
-        Column("assumptions", Type.FLOAT64_MAP, "bounds that it relies on", required=True),
+        Column("kind", pa.string(), "kind of anomaly: prober.core.findings.Kind", required=True),
+        Column("status", pa.string(), "certainty: violation, liveness, indeterminate, info", required=True),
+        Column("subscription", pa.string(), "full name", required=True),
+        Column("key", pa.string(), "ordering key", required=True),
+        Column("after", pa.int64(), "number of the run's events before the finding", required=True),
+        Column("witnesses", pa.list_(pa.int64()), "numbers of the events that prove it", required=True),
+        Column("facts", pa.string(), "JSON: named values", required=True),
+        Column("doubt", pa.string(), "reason why it is only indeterminate; empty otherwise", required=True),
+        Column("assumptions", pa.map_(pa.string(), pa.float64()), "bounds that it relies on", required=True),
         Column(
             "reasons",
-            Type.STRING_LIST,
+            pa.list_(pa.string()),
             "assumptions of an indeterminate finding; else the tried alternatives, each with the evidence against it",
             required=True,
         ),
-        Column("explanation", Type.STRING, "explanation in words", required=True),
+        Column("explanation", pa.string(), "explanation in words", required=True),
     ),
     sorted_by=("subscription", "key", "run_id", "after"),
 )
@@ -224,58 +215,58 @@ MESSAGES: Final = Table(
     "messages",
     (
         *_RUN,
-        Column("topic", Type.STRING, "full name of the run's topic", required=True),
+        Column("topic", pa.string(), "full name of the run's topic", required=True),
         Column(
             "subscription",
-            Type.STRING,
+            pa.string(),
             "full name; a message that the run published has a row for each subscription",
             required=True,
         ),
-        Column("key", Type.STRING, "ordering key", required=True),
-        Column("epoch", Type.STRING, "incarnation of the publisher; null for a stream without recorded publishes"),
-        Column("seq", Type.INT64, "sequence number per epoch and key; null for a stream without recorded publishes"),
-        Column("message_id", Type.STRING, "id of the record that was confirmed first, else received first; null if none was"),
-        Column("own", Type.BOOL, "the run itself published the message", required=True),
-        Column("bytes", Type.INT64, "size of the data; null if not recorded"),
-        Column("attempts", Type.INT64, "publishes, republishing included", required=True),
-        Column("confirmed", Type.INT64, "publishes that were confirmed", required=True),
-        Column("rejected", Type.INT64, "publishes that stored nothing", required=True),
-        Column("unknown", Type.INT64, "publishes with an unknown result", required=True),
-        Column("deliveries", Type.INT64, "deliveries of any of its records", required=True),
-        Column("nacks", Type.INT64, "nacks of the record `message_id`", required=True),
+        Column("key", pa.string(), "ordering key", required=True),
+        Column("epoch", pa.string(), "incarnation of the publisher; null for a stream without recorded publishes"),
+        Column("seq", pa.int64(), "sequence number per epoch and key; null for a stream without recorded publishes"),
+        Column("message_id", pa.string(), "id of the record that was confirmed first, else received first; null if none was"),
+        Column("own", pa.bool_(), "the run itself published the message", required=True),
+        Column("bytes", pa.int64(), "size of the data; null if not recorded"),
+        Column("attempts", pa.int64(), "publishes, republishing included", required=True),
+        Column("confirmed", pa.int64(), "publishes that were confirmed", required=True),
+        Column("rejected", pa.int64(), "publishes that stored nothing", required=True),
+        Column("unknown", pa.int64(), "publishes with an unknown result", required=True),
+        Column("deliveries", pa.int64(), "deliveries of any of its records", required=True),
+        Column("nacks", pa.int64(), "nacks of the record `message_id`", required=True),
         Column(
             "subscriber_changes",
-            Type.INT64,
+            pa.int64(),
             "deliveries that went to another subscriber than the delivery of the key before",
             required=True,
         ),
         Column(
             "intended_at",
-            Type.TIMESTAMP,
+            TIMESTAMP,
             "intended time of the first publish; without a recorded publish, time of the first event about the message",
             required=True,
         ),
         Column(
             "published_at",
-            Type.TIMESTAMP,
+            TIMESTAMP,
             "first publish; without a recorded publish, the publish time that the service states, if any",
         ),
-        Column("confirmed_at", Type.TIMESTAMP, "first confirmation"),
-        Column("received_at", Type.TIMESTAMP, "first delivery"),
-        Column("acked_at", Type.TIMESTAMP, "first acknowledgement of the record `message_id`"),
+        Column("confirmed_at", TIMESTAMP, "first confirmation"),
+        Column("received_at", TIMESTAMP, "first delivery"),
+        Column("acked_at", TIMESTAMP, "first acknowledgement of the record `message_id`"),
         Column(
             "waited_until",
-            Type.TIMESTAMP,
+            TIMESTAMP,
             "end of the wait of its confirmed records, or of the run; null: not stored, or waiting when the run was cut short",
         ),
-        Column("confirmed_lagged_us", Type.INT64, "lagged_s of the first confirmation in microseconds; null: none"),
-        Column("received_lagged_us", Type.INT64, "lagged_s of the first delivery in microseconds; null: none"),
+        Column("confirmed_lagged_us", pa.int64(), "lagged_s of the first confirmation in microseconds; null: none"),
+        Column("received_lagged_us", pa.int64(), "lagged_s of the first delivery in microseconds; null: none"),
         Column(
-            "outcome", Type.STRING, "name of the event that ended its wait, or of the last stage that it reached", required=True
+            "outcome", pa.string(), "name of the event that ended its wait, or of the last stage that it reached", required=True
         ),
         Column(
             "redeliveries",
-            Type.REDELIVERIES,
+            REDELIVERIES,
             "its deliveries after the first; due_at: the preceding nack or end of the lease; null: none",
         ),
     ),
