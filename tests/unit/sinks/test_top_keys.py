@@ -20,6 +20,7 @@ from prober.runs.probe_instance import ProbeInstance
 from prober.runs.sink import RunBegun, RunEnded, RunListener
 from prober.sinks.top_keys import SHOWN, KeyTraffic, ObservedKeys, TopKeys, Window
 from prober.slo.hot_keys import HotKeyClass
+from tests.unit.sinks.history.recording import Clock
 
 INSTANCE = ProbeInstance(
     "shop", "observe", "wire", 300.0, environment="production", region="europe-west1", topic="projects/p/topics/orders"
@@ -208,16 +209,6 @@ def test_a_sum_holds_the_true_counts_and_every_frequent_key(seed: int, first: in
 # ----------------------------------------------------------------------------------------------------------------------- runs
 
 
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> float:
-        return self.now
-
-
 OPENED = Observation(Opened(1.0, "s", "A", "client"), None, None, ())
 
 
@@ -238,7 +229,7 @@ OVER = cast(RunEnded, SimpleNamespace())
 
 
 def test_a_run_counts_deliveries_and_no_redeliveries() -> None:
-    clock = Clock()
+    clock = Clock(NOON)
     top_keys = TopKeys(clock)
     listener = listening(top_keys)
     clock.now += 20.0
@@ -253,7 +244,7 @@ def test_a_run_counts_deliveries_and_no_redeliveries() -> None:
 
 
 def test_a_run_without_a_session_observes_nothing() -> None:
-    clock = Clock()
+    clock = Clock(NOON)
     top_keys = TopKeys(clock)
     listener = top_keys.sink("okp-observe").begin(cast(RunBegun, SimpleNamespace(probe_instance=INSTANCE)))
     clock.now += 20.0
@@ -270,7 +261,7 @@ def test_a_run_without_a_session_observes_nothing() -> None:
 
 
 def test_ages_are_followed_on_the_keys_at_the_top() -> None:
-    clock = Clock()
+    clock = Clock(NOON)
     top_keys = TopKeys(clock)
     listener = listening(top_keys)
     clock.now += 15.0
@@ -285,7 +276,7 @@ def test_ages_are_followed_on_the_keys_at_the_top() -> None:
 
 
 def test_a_prober_that_observes_nothing_has_no_streams_and_forgets_those_that_it_had() -> None:
-    clock = Clock()
+    clock = Clock(NOON)
     top_keys = TopKeys(clock)
     assert top_keys.snapshot() == ()
     clock.now += 5.0
@@ -297,7 +288,7 @@ def test_a_prober_that_observes_nothing_has_no_streams_and_forgets_those_that_it
 
 
 def test_an_answer_is_given_again_for_a_second() -> None:
-    clock = Clock()
+    clock = Clock(NOON)
     top_keys = TopKeys(clock)
     listening(top_keys)
     first = top_keys.snapshot()
@@ -311,7 +302,7 @@ def test_an_answer_is_given_again_for_a_second() -> None:
 
 def test_no_sketch_is_left_when_it_is_closed() -> None:
     before = sketches()
-    clock = Clock()
+    clock = Clock(NOON)
     top_keys = TopKeys(clock)
     listener = listening(top_keys)
     listener.event(delivery("k", DeliveryKind.FIRST, clock.now))

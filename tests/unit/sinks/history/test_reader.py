@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from prober.core.events import Acked, Closed, Delivered, Ended, Event, Opened, Published, PublishInvoked
-from prober.core.rules import Rules
 from prober.sinks.history import encoding
 from prober.sinks.history import reader as reader_module
 from prober.sinks.history.arrow import ROW_GROUP_ROWS, schema_of
@@ -54,12 +52,6 @@ TELLING: list[Event] = [
     Closed(3.0, "s", "A", lost=True),
     Ended(4.0, True),
 ]
-
-
-def test_what_was_recorded_comes_back_to_the_last_nanosecond(recorder: Recorder) -> None:
-    recorder.record(TELLING)
-    recorder.save()
-    assert [event for _, _, event in numbered(recorder.location)] == TELLING
 
 
 def test_files_without_the_columns_that_were_added_stay_readable(recorder: Recorder) -> None:
@@ -268,15 +260,6 @@ def test_text_that_a_disk_has_spoiled_is_refused(recorder: Recorder, column: str
     pq.write_table(rows.set_column(place, rows.schema.field(place), spoiled), path)
     with pytest.raises(HistoryError, match=why):
         list(reader(recorder).events(None))
-
-
-def test_an_older_file_may_lack_a_column(recorder: Recorder) -> None:
-    recorder.record([acked(1.0)], rules=Rules(window=7))
-    recorder.save()
-    path = next(path for path in parquet_files(recorder.location) if path.startswith("events"))
-    rows: Any = pq.read_table(recorder.location / path, schema=schema_of(EVENTS), partitioning=None)
-    pq.write_table(rows.drop_columns(["message_bytes"]), recorder.location / path)
-    assert [found.event for found in reader(recorder).events("k")] == [acked(1.0)]
 
 
 def test_a_history_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from prober.sinks.history.reverify import HistorySelection, Reverified, reverify
 from prober.traces.trace import read_trace
 from tests.commands import VECTORS
 from tests.notation import history
-from tests.unit.sinks.history.older import make_older
 from tests.unit.sinks.history.recording import BEGAN_AT, Recorder, as_recorded, held_up, parquet_files, result
 
 GAP = "P1,2,3 A<1@1 A<3@1.2 A<2@1.4 end @500"
@@ -78,14 +77,6 @@ def test_another_key_that_delayed_this_one_counts_as_it_did_online(messages_max:
     (verified,) = verified_again(recorder, HistorySelection(key="k"))
     assert verified.verification.findings == tuple(made for made in online.findings if made.finding.key == "k")
     assert verified.verification.verdict is not Verdict.FAIL
-
-
-def test_a_file_without_the_columns_that_were_added_is_verified_as_it_was(recorder: Recorder) -> None:
-    online = recorder.record(history(GAP))
-    recorder.save()
-    make_older(recorder.location)
-    (verified,) = verified_again(recorder)
-    assert verified.verification.findings == online.findings
 
 
 def test_findings_are_about_the_key_and_the_subscription_that_are_asked_for(recorder: Recorder) -> None:
@@ -203,15 +194,6 @@ def test_after_a_hole_nothing_from_before_counts(recorder: Recorder) -> None:
     assert {made.finding.status for made in verified.verification.findings} == {Status.INDETERMINATE}
     assert verified.verification.events == len(events)  # an interruption stands for the hole
     assert "missing" in verified.why
-
-
-def test_an_event_that_is_there_twice_is_verified_once(recorder: Recorder) -> None:
-    recorder.record(history(RIGHT))
-    recorder.save()
-    path = next(path for path in parquet_files(recorder.location) if path.startswith("events"))
-    (recorder.location / path).with_name("events-again-00000001.parquet").write_bytes((recorder.location / path).read_bytes())
-    (verified,) = verified_again(recorder)
-    assert (verified.verification.verdict, verified.verification.events) == (Verdict.PASS, len(history(RIGHT)))
 
 
 def test_a_run_without_a_row_is_unknown(recorder: Recorder) -> None:

@@ -1,9 +1,8 @@
-"""The messages of a run are in the history when the run has ended, and its row says how many there are."""
+"""What is in the history when a run has ended: its messages, how many there are, and what was proven if it was stopped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from prober.core.events import Opened, Published, PublishInvoked
+from prober.core.verdict import Verdict
+from prober.runs.sink import KeptHistory, RunEnded
 from prober.sinks.history import encoding, run_log, writer
+from prober.sinks.history.checking import RunRecord
+from prober.sinks.history.reader import HistoryReader
 from prober.sinks.history.schema import MESSAGES, RUNS, Table
-from prober.sinks.history.store import HistoryRetention, HistoryStore, enforce
+from prober.sinks.history.writer import HistoryRun
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import SliCounts
 from tests.notation import history
 from tests.unit.sinks.history.recording import BEGAN_AT, Recorder, numbered, parquet_files, result
 
@@ -121,11 +126,19 @@ def test_a_mistake_in_the_messages_costs_nothing_else(recorder: Recorder, monkey
     assert len(list(numbered(recorder.location))) == len(history(GAP))
 
 
-def test_retention_counts_and_deletes_messages(recorder: Recorder) -> None:
-    recorder.record(history(GAP))
+@pytest.mark.parametrize(("counts", "bad"), [(True, 1), (False, 0)])
+def test_a_run_that_goes_on_when_the_prober_is_stopped_ends_then_with_what_was_proven(
+    recorder: Recorder, counts: bool, bad: int
+) -> None:
+    log = recorder.begin()
+    for event in history("P1 A<1@1"):
+        log.record(event)
+    checks = {Indicator.ORDER: SliCounts(good=5, bad=1)}
+    stopped = result(verdict=Verdict.UNKNOWN, checks=checks)
+    HistoryRun(log).ended(RunEnded(stopped, (), KeptHistory((), {}, 4), 0.0, counts, cut_short=True))
     recorder.save()
-    store = HistoryStore(str(recorder.location))
-    policy = HistoryRetention(timedelta(days=2), 2**30)
-    gone = enforce(policy, store, datetime.fromtimestamp(BEGAN_AT, UTC) + timedelta(days=4))
-    assert [one.folder for one in gone if one.folder.startswith("messages")] == ["messages/date=2026-01-02"]
-    assert parquet_files(recorder.location) == []
+    (run,) = HistoryReader(str(recorder.location)).runs()
+    assert run.record == RunRecord(events=4, stopped=True)
+    assert run.result is not None
+    assert sum(checked.bad for checked in run.result.checks.values()) == bad
+    assert sum(checked.good for checked in run.result.checks.values()) == 0

@@ -114,10 +114,11 @@ def test_folders_know_their_end() -> None:
 
 
 def test_what_is_too_old_goes(store: HistoryStore) -> None:
-    for path in (hour(3, 11), hour(3, 12), hour(10, 12), "runs/date=2026-01-02/runs-p-00000001.parquet"):
+    days = [f"{table}/date=2026-01-02/{table}-p-00000001.parquet" for table in ("messages", "runs")]
+    for path in (hour(3, 11), hour(3, 12), hour(10, 12), *days):
         put(store, path)
     deleted = enforce(HistoryRetention(timedelta(days=7), 10**9), store, NOW)
-    assert sorted(file.path for file in deleted) == [hour(3, 11), "runs/date=2026-01-02/runs-p-00000001.parquet"]
+    assert sorted(file.path for file in deleted) == [hour(3, 11), *days]
     assert names(store) == [hour(3, 12), hour(10, 12)]
 
 

@@ -58,13 +58,6 @@ def test_a_run_makes_one_file_per_table_in_the_folder_of_its_time(recorder: Reco
     ]
 
 
-def test_the_events_come_back_as_they_were(recorder: Recorder) -> None:
-    events = history(GAP)
-    recorder.record(events)
-    recorder.save()
-    assert list(numbered(recorder.location)) == [("run-1", number, event) for number, event in enumerate(events, 1)]
-
-
 @given(drawn=HISTORIES, cuts=st.sets(st.integers(0, 20)))
 def test_every_kind_of_event_comes_back_however_it_was_flushed(
     drawn: list[Event], cuts: set[int], tmp_path_factory: pytest.TempPathFactory
