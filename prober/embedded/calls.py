@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from inspect import isawaitable
 from itertools import count
 from typing import Any, Final
@@ -65,7 +66,6 @@ class Calls:
             raise error
 
     def _answered_after(self, name: str, request: Any) -> float:
-        """Return the delay of a response by a fault, in seconds."""
         if name == "Publish":
             return self._state.behaviour.answer_after(name, request.topic, request.messages[0].ordering_key, self._pump.now())
         return 0.0 if name in _DATA_METHODS else self._state.behaviour.answer_after(name, name, "", self._pump.now())
@@ -131,8 +131,7 @@ class Calls:
 
     def _modify_push_config(self, request: Any) -> Any:
         queue = self._registry.subscription(request.subscription)
-        config = protobuf.push_config_from(request.push_config)
-        wanted = resources.Subscription(queue.name, queue.settings.topic, push_config=config)
+        wanted = replace(queue.settings, push_config=protobuf.push_config_from(request.push_config))
         self._registry.update_subscription(wanted, ["push_config"], self._pump.now())
         return _EMPTY
 

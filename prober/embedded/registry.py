@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -26,28 +26,19 @@ _PAGE_TOKEN: Final = "after:"
 DETACHED_MESSAGE: Final = "Subscription is detached from its topic."
 UNSUPPORTED_MESSAGE: Final = "This method is not supported for this subscription type."
 
-# What an update may change, by the field's name in the proto, and the name here.
-_TOPIC_FIELDS: Final = {
-    "labels": "labels",
-    "message_retention_duration": "message_retention_s",
-    "kms_key_name": "others",
-    "message_storage_policy": "others",
-    "schema_settings": "schema",
-    **dict.fromkeys(("ingestion_data_source_settings", "message_transforms", "tags"), "others"),
-}
-_SUBSCRIPTION_FIELDS: Final = {
-    "push_config": "push_config",
-    "ack_deadline_seconds": "ack_deadline_s",
-    "retain_acked_messages": "retain_acked_messages",
-    "message_retention_duration": "message_retention_s",
-    "labels": "labels",
-    "expiration_policy": "expiration_s",
-    "dead_letter_policy": "dead_letter_policy",
-    "retry_policy": "retry_policy",
-    "enable_exactly_once_delivery": "enable_exactly_once_delivery",
-    **dict.fromkeys(("bigquery_config", "cloud_storage_config", "bigtable_config", "message_transforms", "tags"), "others"),
-}
-_SNAPSHOT_FIELDS: Final = {"labels": "labels", "expire_time": "expire_time"}
+# What an update may change, by the field's name in the proto.
+_EVERY_RESOURCE: Final = ("labels", "message_retention_duration", "message_transforms", "tags")
+_TOPIC_FIELDS: Final = frozenset(
+    {*_EVERY_RESOURCE, "kms_key_name", "message_storage_policy", "schema_settings", "ingestion_data_source_settings"}
+)
+_SUBSCRIPTION_FIELDS: Final = frozenset(
+    {
+        *_EVERY_RESOURCE,
+        *("push_config", "ack_deadline_seconds", "retain_acked_messages", "expiration_policy", "dead_letter_policy"),
+        *("retry_policy", "enable_exactly_once_delivery", "bigquery_config", "cloud_storage_config", "bigtable_config"),
+    }
+)
+_SNAPSHOT_FIELDS: Final = frozenset({"labels", "expire_time"})
 _IMMUTABLE: Final = frozenset({"name", "topic", "enable_message_ordering", "filter", "detached", "state"})
 
 
@@ -156,12 +147,12 @@ class Registry:
         return resources.find(self.topics, name, "topics")
 
     def update_topic(self, wanted: resources.Topic, mask: Sequence[str]) -> resources.Topic:
-        """Set the masked fields from `wanted`; return the complete settings. INVALID_ARGUMENT for a field that cannot change."""
+        """Replace the settings of a topic, of which the masked fields changed. INVALID_ARGUMENT for a field that cannot change."""
         topic = self.topic(wanted.name)
-        updated = dataclasses.replace(topic.settings, **_changes(wanted, mask, _TOPIC_FIELDS, "Topic"))
-        resources.check_topic(updated)
-        topic.settings = updated
-        return updated
+        _check_mask(mask, _TOPIC_FIELDS, "Topic")
+        resources.check_topic(wanted)
+        topic.settings = wanted
+        return wanted
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic. Its subscriptions stay with their messages, and show `_deleted-topic_` (proto, DeleteTopic)."""
@@ -201,15 +192,15 @@ class Registry:
         return resources.find(self.subscriptions, name, "subscriptions")
 
     def update_subscription(self, wanted: resources.Subscription, mask: Sequence[str], now: float) -> resources.Subscription:
-        """Set the masked fields from `wanted`; return the complete settings. Ordering and filter cannot change.
+        """Replace the settings of a subscription, of which the masked fields changed. Ordering and filter cannot change.
 
         A change between push and pull ends all streams and pulls with FAILED_PRECONDITION.
         """
         queue = self.subscription(wanted.name)
-        changes = _changes(wanted, mask, _SUBSCRIPTION_FIELDS, "Subscription")
-        updated = dataclasses.replace(queue.settings, **changes)
+        _check_mask(mask, _SUBSCRIPTION_FIELDS, "Subscription")
+        updated = dataclasses.replace(wanted, detached=queue.settings.detached)
         resources.check_subscription(updated)
-        if "dead_letter_policy" in changes:
+        if any(path.startswith("dead_letter_policy") for path in mask):
             self._check_dead_letter_topic(updated)
         becomes_push = bool(updated.push_config.push_endpoint) != bool(queue.settings.push_config.push_endpoint)
         queue.settings = updated
@@ -280,7 +271,9 @@ class Registry:
     def update_snapshot(self, wanted: resources.Snapshot, mask: Sequence[str]) -> resources.Snapshot:
         """Set the masked fields from `wanted`; return the complete description."""
         snapshot = self.snapshot(wanted.name)
-        updated = dataclasses.replace(snapshot.description, **_changes(wanted, mask, _SNAPSHOT_FIELDS, "Snapshot"))
+        _check_mask(mask, _SNAPSHOT_FIELDS, "Snapshot")
+        changes: dict[str, Any] = {field: getattr(wanted, field) for field in (path.partition(".")[0] for path in mask)}
+        updated = dataclasses.replace(snapshot.description, **changes)
         resources.check_labels(updated.labels)
         snapshot.description = updated
         return updated
@@ -329,14 +322,13 @@ class Registry:
         return [name for name in names if name.startswith(f"{project}/")]
 
 
-def _changes(wanted: object, mask: Sequence[str], fields: Mapping[str, str], kind: str) -> dict[str, Any]:
-    """Return the masked fields of `wanted` by their names here. A path inside a message field stands for the whole field."""
+def _check_mask(mask: Sequence[str], fields: Collection[str], kind: str) -> None:
+    """Raise INVALID_ARGUMENT unless all paths may change. A path inside a message field stands for the whole field."""
     if not mask:
         raise errors.ServiceError(
             errors.Code.INVALID_ARGUMENT,
             f"The update_mask in the Update{kind}Request must be set, and must contain a non-empty paths list.",
         )
-    changes = {}
     for path in mask:
         field = path.partition(".")[0]
         if field not in fields:
@@ -344,8 +336,6 @@ def _changes(wanted: object, mask: Sequence[str], fields: Mapping[str, str], kin
             raise errors.ServiceError(
                 errors.Code.INVALID_ARGUMENT, f"Invalid update_mask provided in the Update{kind}Request: {problem}"
             )
-        changes[fields[field]] = getattr(wanted, fields[field])
-    return changes
 
 
 def _unknown(path: str, kind: str) -> str:

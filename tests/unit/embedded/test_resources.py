@@ -100,9 +100,10 @@ def test_settings_out_of_bounds(changes: dict[str, object]) -> None:
 
 def test_updates() -> None:
     registry = Play().state.registry
-    wanted = ordered(labels={"a": "b"}, ack_deadline_s=20, enable_message_ordering=False)
-    updated = registry.update_subscription(wanted, ["labels", "ack_deadline_seconds"], 0.0)
-    assert (updated.labels, updated.ack_deadline_s, updated.enable_message_ordering) == ({"a": "b"}, 20, True)
+    wanted = ordered(labels={"a": "b"}, ack_deadline_s=20)
+    assert registry.update_subscription(wanted, ["labels", "ack_deadline_seconds"], 0.0) == wanted
+    registry.detach_subscription(SUBSCRIPTION, 0.0)
+    assert registry.update_subscription(wanted, ["labels"], 0.0).detached
     with pytest.raises(errors.ServiceError, match="'enable_message_ordering' field in the Subscription is immutable"):
         registry.update_subscription(wanted, ["enable_message_ordering"], 0.0)
     with pytest.raises(errors.ServiceError, match="'ackDeadline' is not a known Subscription field"):
