@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from prober.embedded import errors, resources
-from prober.embedded.key_queues import ConfirmedAck, EarlyLook, LateAnswer, QueueEntry
+from prober.embedded.key_queues import QueueEntry
 from prober.embedded.subscription_queue import SubscriptionQueue
 
 _ACK_ID: Final = re.compile(r"ack-([0-9a-f]{1,32})-[0-9a-f]{1,32}")
@@ -61,7 +62,7 @@ def _settle(queue: SubscriptionQueue, entry: QueueEntry, now: float) -> None:
     look_s = queue.engine.behaviour.looks_again() if queue.settings.enable_exactly_once_delivery and entry.key_queue.key else 0.0
     if look_s:
         entry.key_queue.pinned += 1
-        queue.engine.set_timer(now + look_s, queue, ConfirmedAck(entry))
+        queue.engine.set_timer(now + look_s, partial(_look_again, queue, entry))
     queue.settle(entry, now)
 
 
@@ -103,31 +104,23 @@ def _put_off(queue: SubscriptionQueue, entry: QueueEntry, seconds: int | None, n
         return False
     late_s = queue.engine.behaviour.delay_answer(queue.name, entry, now)
     if late_s > 0.0:
-        queue.engine.set_timer(now + late_s, queue, LateAnswer(entry.ack_id, seconds))
+        queue.engine.set_timer(now + late_s, partial(_take_effect, queue, entry.ack_id, seconds))
     return late_s > 0.0
 
 
-def take_effect(queue: SubscriptionQueue, late: LateAnswer, now: float) -> None:
-    """Apply a delayed answer as if it had just arrived."""
-    entry = queue.leases.get(late.ack_id)
+def _take_effect(queue: SubscriptionQueue, ack_id: str, seconds: int | None, now: float) -> None:
+    """Apply a delayed answer as if it had just arrived; `seconds` None: an acknowledgement."""
+    entry = queue.leases.get(ack_id)
     if entry is None:
         return
-    if late.seconds is None:
+    if seconds is None:
         queue.settle(entry, now)
     else:
-        _set_deadline(queue, entry, now + late.seconds)
+        _set_deadline(queue, entry, now + seconds)
 
 
-def look_early(queue: SubscriptionQueue, look: EarlyLook, now: float) -> None:
-    """Let a fault end a lease whose first part has passed."""
-    entry = queue.leases.get(look.ack_id)
-    if entry is not None and queue.engine.behaviour.ends_early(queue.name, entry, now):
-        queue.fail([entry], now, expired=True)
-
-
-def look_again(queue: SubscriptionQueue, confirmed: ConfirmedAck, now: float) -> None:
-    """Let a fault forget an acknowledgement some time after its confirmation."""
-    entry, key_queue = confirmed.entry, confirmed.entry.key_queue
+def _look_again(queue: SubscriptionQueue, entry: QueueEntry, now: float) -> None:
+    key_queue = entry.key_queue
     if queue.key_queues.get(key_queue.key) is not key_queue:
         return  # a seek came in between
     if not entry.removed and queue.engine.behaviour.forgets_ack(queue.name, entry, now):

@@ -9,6 +9,7 @@ or let the last deadline pass.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 from prober.embedded import errors
@@ -118,7 +119,6 @@ def _has_more_than_its_share(client: Client, clients: list[Client]) -> bool:
 
 
 def _serve(queue: SubscriptionQueue, key_queue: KeyQueue, stream: Stream, now: float) -> None:
-    """Send messages of a key queue on a stream, for one turn."""
     reported_after_s = queue.engine.behaviour.breaks(queue.name, key_queue, now)
     if reported_after_s is not None:
         break_stream(queue, stream, errors.ServiceError(errors.Code.UNAVAILABLE, BREAK_MESSAGE), now, reported_after_s)
@@ -147,11 +147,11 @@ def _lose_tail(queue: SubscriptionQueue, key_queue: KeyQueue, stream: Stream, no
     _send(queue, stream)
     queue.engine.effects.append(LostDeliveries(stream.id, [entry.message for entry in key_queue.pass_acked()]))
     stream.breaking = True
-    queue.engine.set_timer(now + _BREAKS_AFTER_S, queue, stream)
+    queue.engine.set_timer(now + _BREAKS_AFTER_S, partial(_break_breaking, queue, stream))
     queue.after(key_queue, now)
 
 
-def break_breaking(queue: SubscriptionQueue, stream: Stream, now: float) -> None:
+def _break_breaking(queue: SubscriptionQueue, stream: Stream, now: float) -> None:
     """End a stream that was about to break, if its client has not ended it."""
     if stream.open:
         break_stream(queue, stream, errors.ServiceError(errors.Code.UNAVAILABLE, BREAK_MESSAGE), now)
@@ -166,7 +166,7 @@ def break_stream(
     end = EndStream(stream.id, error)
     if reported_after_s:
         queue.engine.effects.append(HalfOpen(stream.id))
-        queue.engine.set_timer(now + reported_after_s, queue, end)
+        queue.engine.set_timer(now + reported_after_s, lambda _now: queue.engine.effects.append(end))
     else:
         queue.engine.effects.append(end)
 

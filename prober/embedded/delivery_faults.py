@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from prober.embedded.behaviour import HONEST_REDELIVERY, Behaviour, LostAnswer, Redelivery
-from prober.embedded.errors import unavailable
+from prober.embedded.errors import ServiceError, unavailable
 from prober.embedded.faults import Armed, Faults
 from prober.embedded.key_queues import Detour, KeyQueue, QueueEntry, Stream
 from prober.embedded.messages import Delivery
@@ -32,8 +32,35 @@ _HALF_OPEN_S: Final = 3.0
 _AFTER_CONFIRMATION_S: Final = 6.0  # later than a copy that was sent before may arrive
 
 
-class DeliveryFaults(Behaviour):
-    """Behaviour with faults of deliveries; correct while no fault is armed."""
+@dataclass(frozen=True, slots=True)
+class Redelivery:
+    """Way of redelivery of a message.
+
+    again       positions to send while the cursor stays in place; None: the correct rewind.
+    detour      positions to send first after the correct rewind.
+    halt_until  end of a silence of the key queue after the first redelivered message; 0: no silence.
+    """
+
+    again: tuple[int, ...] | None = None
+    detour: Detour | None = None
+    halt_until: float = 0.0
+
+
+HONEST_REDELIVERY: Final = Redelivery()
+
+
+@dataclass(frozen=True, slots=True)
+class LostAnswer:
+    """A pull response that never arrives.
+
+    error: error that the client gets instead; None: no response.
+    """
+
+    error: ServiceError | None = None
+
+
+class DeliveryFaults:
+    """Decisions about deliveries; correct while no fault is armed."""
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
@@ -43,7 +70,10 @@ class DeliveryFaults(Behaviour):
         self._push_from: dict[tuple[str, str], float] = {}
 
     def detour(self, subscription: str, key_queue: KeyQueue, now: float) -> Detour | None:
-        """Inject lone_duplicate before a new message, or hole, skip_waiting, late_fill if another message follows."""
+        """Return positions that a key queue sends before its next message, or None.
+
+        Injects lone_duplicate before a new message, or hole, skip_waiting, late_fill if another message follows.
+        """
         if not self.faults.any_armed or key_queue.again or not any(map(self.faults.has, _DETOURS)):
             return None
         entry = key_queue.peek()
@@ -65,9 +95,10 @@ class DeliveryFaults(Behaviour):
         return None
 
     def redeliver(self, subscription: Subscription, entry: QueueEntry, now: float, *, expired: bool) -> Redelivery:
-        """Inject never_redeliver or push_past_failure.
+        """Return the way of redelivery of a message that was nacked or whose deadline passed.
 
-        If messages were sent after the entry: stall_run, redeliver_single, redeliver_unacked_only, reorder_run.
+        Injects never_redeliver or push_past_failure. If messages were sent after the entry: stall_run, redeliver_single,
+        redeliver_unacked_only, reorder_run.
         """
         key_queue, message = entry.key_queue, entry.message
         if self.faults.strike("never_redeliver", subscription.name, key_queue.key, now, message.id):
@@ -99,7 +130,7 @@ class DeliveryFaults(Behaviour):
         return Redelivery(detour=Detour((after.position, entry.position), after.position + 1))
 
     def skips_backoff(self, subscription: str, entry: QueueEntry, now: float) -> bool:
-        """Inject backoff_ignored."""
+        """Return whether a nacked or expired message is redelivered without the back-off of its retry policy. Injects backoff_ignored."""
         return bool(self.faults.strike("backoff_ignored", subscription, entry.key_queue.key, now, entry.message.id))
 
     def postpone(
@@ -110,9 +141,11 @@ class DeliveryFaults(Behaviour):
         elsewhere: Iterable[QueueEntry],
         now: float,
     ) -> float:
-        """Inject one of the faults that delay a key queue, with one opportunity per new message.
+        """Return the time before which a key queue with messages to send stays silent (infinity: for good), or 0.
 
-        These are slow_creation, stall_key, slow_delivery, head_of_line, few_keys_at_once, sibling_delays and jitter.
+        outstanding: entries of all keys of the subscription, in the order in which they were sent. elsewhere: those of the topic's other
+        subscriptions. Injects one of the faults that delay a key queue, with one opportunity per new message. These are slow_creation,
+        stall_key, slow_delivery, head_of_line, few_keys_at_once, sibling_delays and jitter.
         """
         if key_queue.decided >= key_queue.end:
             return 0.0
@@ -153,12 +186,18 @@ class DeliveryFaults(Behaviour):
         return self._new_until[subscription]
 
     def dead_lettered(self, subscription: str, entry: QueueEntry, now: float) -> float:
-        """Inject dead_letter_stalls_keys."""
+        """Return the time before which all keys of a subscription stay silent after it dead-lettered a message, or 0.
+
+        Injects dead_letter_stalls_keys.
+        """
         armed = self.faults.strike("dead_letter_stalls_keys", subscription, entry.key_queue.key, now, entry.message.id)
         return armed.ends if armed else 0.0
 
     def forwards_late(self, subscription: str, entry: QueueEntry, now: float) -> bool:
-        """Inject dead_letter_late: while a message of a key is kept back, the next ones pass it."""
+        """Return whether `store` keeps back a message on its way to the dead-letter topic.
+
+        Injects dead_letter_late: while a message of a key is kept back, the next ones pass it.
+        """
         if not self.faults.has("dead_letter_late"):
             return False
         place = subscription, entry.key_queue.key
@@ -171,7 +210,10 @@ class DeliveryFaults(Behaviour):
         return injected is not None
 
     def overlap(self, subscription: Subscription, key_queues: Iterable[KeyQueue], now: float) -> KeyQueue | None:
-        """Inject overlap_pull or overlap_push, with one opportunity per waiting message."""
+        """Return a key queue to serve by pull or push despite its outstanding messages, or None.
+
+        Injects overlap_pull or overlap_push, with one opportunity per waiting message.
+        """
         name = "overlap_push" if subscription.push_config.push_endpoint else "overlap_pull"
         for key_queue in key_queues if self.faults.has(name) else ():
             waits = key_queue.held and key_queue.stream is None and not key_queue.queued and key_queue.wake_at <= now
@@ -184,7 +226,10 @@ class DeliveryFaults(Behaviour):
         return None
 
     def before_push(self, subscription: str, key_queue: KeyQueue, now: float) -> float:
-        """Inject throttle_push; called again at the returned time."""
+        """Return the time before which the next message of a key queue is not pushed, or 0.
+
+        Injects throttle_push; called again at the returned time.
+        """
         if not self.faults.has("throttle_push"):
             return 0.0
         key = subscription, key_queue.key
@@ -199,7 +244,10 @@ class DeliveryFaults(Behaviour):
         return 0.0
 
     def stray(self, subscription: str, key_queue: KeyQueue, streams: Iterable[Stream], now: float) -> Stream | None:
-        """Inject split_holder, if another subscriber has free flow control."""
+        """Return another stream for the next messages of a key queue than the one with its outstanding messages, or None.
+
+        Injects split_holder, if another subscriber has free flow control.
+        """
         if not self.faults.has("split_holder"):
             return None
         others = [stream for stream in streams if stream.open and stream.client is not key_queue.client and stream.has_room]
@@ -208,9 +256,9 @@ class DeliveryFaults(Behaviour):
         return armed.dice.choice(others) if armed else None
 
     def lose_track(self, subscription: str, key_queue: KeyQueue, streams: Iterable[Stream], now: float) -> Stream | None:
-        """Inject early_redelivery, if another subscriber has free flow control.
+        """Return another stream on which a key queue restarts from its lowest outstanding message, or None.
 
-        Not while messages to the holder are in the outbox.
+        Injects early_redelivery, if another subscriber has free flow control. Not while messages to the holder are in the outbox.
         """
         if not self.faults.has("early_redelivery") or key_queue.stream is None or key_queue.stream.outbox:
             return None
@@ -220,22 +268,28 @@ class DeliveryFaults(Behaviour):
         return armed.dice.choice(others) if armed else None
 
     def forget_holds(self, subscription: str, key_queue: KeyQueue, now: float) -> bool:
-        """Inject forget_holds."""
+        """Return whether a key queue with outstanding messages restarts from the lowest of them when it gets a new message.
+
+        Injects forget_holds.
+        """
         if not self.faults.has("forget_holds"):
             return False
         lowest = key_queue.at(key_queue.lowest_held).message
         return bool(self.faults.strike("forget_holds", subscription, key_queue.key, now, lowest.id))
 
     def looks_early(self, lease_s: float) -> float:
-        """Return the delay of `ends_early` while lease_short is armed."""
+        """Return the time after which `ends_early` is called for a lease of `lease_s` seconds, in seconds; 0: never."""
         return lease_s * _LEASE_SHARE if self.faults.has("lease_short") else 0.0
 
     def ends_early(self, subscription: str, entry: QueueEntry, now: float) -> bool:
-        """Inject lease_short."""
+        """Return whether the lease of an outstanding message ends before its time. Injects lease_short."""
         return bool(self.faults.strike("lease_short", subscription, entry.key_queue.key, now, entry.message.id))
 
     def breaks(self, subscription: str, key_queue: KeyQueue, now: float) -> float | None:
-        """Inject stream_break or half_open_stream."""
+        """Return the delay, in seconds, until a client learns that its stream breaks at messages of this key queue.
+
+        None: it does not break. Injects stream_break or half_open_stream.
+        """
         if self.faults.strike("stream_break", subscription, key_queue.key, now):
             return 0.0
         if self.faults.strike("half_open_stream", subscription, key_queue.key, now):
@@ -243,14 +297,20 @@ class DeliveryFaults(Behaviour):
         return None
 
     def stream_gone(self, subscription: Subscription, entry: QueueEntry, now: float) -> float:
-        """Inject break_stalls_keys."""
+        """Return the time before which the key of an outstanding message stays silent after its stream ended, or 0.
+
+        Injects break_stalls_keys.
+        """
         if not subscription.enable_exactly_once_delivery:
             return 0.0
         armed = self.faults.strike("break_stalls_keys", subscription.name, entry.key_queue.key, now, entry.message.id)
         return armed.ends if armed else 0.0
 
     def resumes_past(self, subscription: str, held: Sequence[QueueEntry], now: float) -> bool:
-        """Inject resume_past_unacked; the ledger records each message that is lost for good."""
+        """Return whether to lose the outstanding messages of a key whose stream ended.
+
+        Injects resume_past_unacked; the ledger records each message that is lost for good.
+        """
         key = held[0].key_queue.key
         armed = self.faults.choose("resume_past_unacked", key, now) if key else None
         if armed is None:
@@ -260,13 +320,19 @@ class DeliveryFaults(Behaviour):
         return True
 
     def lose_tail(self, subscription: str, key_queue: KeyQueue, now: float) -> bool:
-        """Inject lost_tail."""
+        """Return whether the rest of a redelivery, all acknowledged before, is sent into a stream that is about to break.
+
+        Injects lost_tail.
+        """
         return bool(
             self.faults.strike("lost_tail", subscription, key_queue.key, now, key_queue.at(key_queue.acked_from).message.id)
         )
 
     def lose_answer(self, subscription: str, deliveries: Sequence[Delivery], now: float) -> LostAnswer | None:
-        """Inject lost_pull_answer: in half of the cases the client gets an error."""
+        """Return the loss of a pull response with these messages, now outstanding, or None.
+
+        Injects lost_pull_answer: in half of the cases the client gets an error.
+        """
         first = deliveries[0].message
         armed = self.faults.strike("lost_pull_answer", subscription, first.ordering_key, now, first.id)
         if armed is None:
@@ -274,25 +340,34 @@ class DeliveryFaults(Behaviour):
         return LostAnswer(unavailable() if armed.dice.random() < 0.5 else None)
 
     def delay_answer(self, subscription: str, entry: QueueEntry, now: float) -> float:
-        """Inject slow_ack_extension."""
+        """Return the delay of an acknowledgement or of a later deadline, in seconds. Injects slow_ack_extension."""
         armed = self.faults.strike("slow_ack_extension", subscription, entry.key_queue.key, now, entry.message.id)
         return armed.dice.uniform(_LATE_MIN_S, _LATE_MAX_S) if armed else 0.0
 
     def looks_again(self) -> float:
-        """Return the delay of `forgets_ack` while redeliver_after_confirmed_ack is armed."""
+        """Return the time after which `forgets_ack` is called for a confirmed acknowledgement, in seconds; 0: never.
+
+        Only with exactly-once delivery.
+        """
         return _AFTER_CONFIRMATION_S if self.faults.has("redeliver_after_confirmed_ack") else 0.0
 
     def forgets_ack(self, subscription: str, entry: QueueEntry, now: float) -> bool:
-        """Inject redeliver_after_confirmed_ack."""
+        """Return whether to redeliver from a message whose acknowledgement was confirmed `looks_again` seconds ago.
+
+        Injects redeliver_after_confirmed_ack.
+        """
         key = entry.key_queue.key
         return bool(self.faults.strike("redeliver_after_confirmed_ack", subscription, key, now, entry.message.id))
 
     def lose_ack(self, subscription: str, entry: QueueEntry, now: float) -> bool:
-        """Inject ack_lost."""
+        """Return whether a valid acknowledgement is lost. Injects ack_lost."""
         return bool(self.faults.strike("ack_lost", subscription, entry.key_queue.key, now, entry.message.id))
 
     def silent_until(self, now: float) -> float:
-        """Inject stall_all."""
+        """Return the time before which no message is delivered; a past time has no effect.
+
+        Called when a message could be delivered. Injects stall_all.
+        """
         if self._stall is not None and (self._stall.ends <= now or self._stall not in self.faults.all()):
             self._stall = None
         if self._stall is None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import Generic, TypeAlias, TypeVar
 
 from prober.embedded.behaviour import Behaviour
-from prober.embedded.key_queues import ConfirmedAck, EarlyLook, KeyQueue, LateAnswer, LeaseClock, PullCall, QueueEntry, Stream
-from prober.embedded.messages import Effect, EndStream
+from prober.embedded.key_queues import LeaseClock, QueueEntry
+from prober.embedded.messages import Effect
 
 Owner = TypeVar("Owner")
 """Type of the subscription queues."""
-Timed: TypeAlias = KeyQueue | PullCall | Stream | LateAnswer | EarlyLook | ConfirmedAck | EndStream
+Action: TypeAlias = Callable[[float], None]
+"""Action at its time, which it gets as argument."""
 
 
 class Engine(Generic[Owner]):
@@ -41,24 +43,25 @@ class Engine(Generic[Owner]):
         self.forward = forward
         self.elsewhere = elsewhere
         self.serial = first_serial
-        self._timers: list[tuple[float, int, Owner, Timed]] = []
+        self._timers: list[tuple[float, int, bool, Action]] = []
 
     def next_serial(self) -> int:
         """Return a new unique serial number."""
         self.serial += 1
         return self.serial
 
-    def set_timer(self, at: float, queue: Owner, what: Timed) -> None:
-        """Schedule `what` of a queue for handling at time `at`."""
-        heapq.heappush(self._timers, (at, self.next_serial(), queue, what))
+    def set_timer(self, at: float, action: Action, *, last: bool = False) -> None:
+        """Schedule an action at time `at`; `last`: after all others that are due with it."""
+        heapq.heappush(self._timers, (at, self.next_serial(), last, action))
 
-    def take_timers(self, now: float) -> list[tuple[Owner, Timed]]:
-        """Remove and return the timers that are due by now."""
+    def run_timers(self, now: float) -> None:
+        """Run the actions that are due by now."""
         due = []
         while self._timers and self._timers[0][0] <= now:
-            _, _, queue, what = heapq.heappop(self._timers)
-            due.append((queue, what))
-        return due
+            _, _, last, action = heapq.heappop(self._timers)
+            due.append((last, action))
+        for _, action in sorted(due, key=itemgetter(0)):
+            action(now)
 
     def next_timer(self) -> float:
         """Return the time of the next timer."""

@@ -100,7 +100,6 @@ class Iam:
         return iam_policy_pb2.TestIamPermissionsResponse(permissions=[one for one in request.permissions if one in known])
 
     def _policy(self, name: str) -> tuple[object, Any]:
-        """Return a resource and its policy. Raises NOT_FOUND."""
         collection = _collection(name)
         resources.check_name(name, collection)
         resource = self._kept[collection].get(name)

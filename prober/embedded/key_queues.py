@@ -300,28 +300,6 @@ class PullCall:
     open: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class EarlyLook:
-    """A lease that a fault may end before its time; the decision follows when its first part has passed."""
-
-    ack_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConfirmedAck:
-    """A confirmed acknowledgement that a fault may forget; the decision follows later."""
-
-    entry: QueueEntry
-
-
-@dataclass(frozen=True, slots=True)
-class LateAnswer:
-    """An acknowledgement (`seconds` None) or a later deadline that takes effect after a delay, unless the delivery has ended."""
-
-    ack_id: str
-    seconds: int | None
-
-
 def roomiest(streams: Iterable[Stream]) -> Stream | None:
     """Return the least busy stream that has free flow control, or None."""
     best: Stream | None = None

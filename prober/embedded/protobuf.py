@@ -82,7 +82,6 @@ def stream_response(effect: Send | Confirm | None, settings: resources.Subscript
 
 
 def _confirm(response: Any, effect: Confirm) -> None:
-    """Add the results of acknowledgements and moved deadlines to a response."""
     if effect.acked or effect.failed:
         acks = response.acknowledge_confirmation
         acks.ack_ids.extend(effect.acked)
@@ -297,7 +296,6 @@ def timestamp(message: Any) -> float:
 
 
 def _seconds(message: Any, field: str) -> float | None:
-    """Return a Duration field in seconds, or None if it is not set."""
     if not message.HasField(field):
         return None
     duration = getattr(message, field)

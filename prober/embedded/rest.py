@@ -111,7 +111,6 @@ class RestEndpoint(Listener):
 
 
 def _rule(request: web.Request) -> tuple[HttpRule, Mapping[str, str]]:
-    """Return the rule of a request and the fields in its path."""
     found = find_rule(request.method, request.path)
     if found is None:
         raise errors.ServiceError(errors.Code.NOT_FOUND, f"No method of Pub/Sub is {request.method} {request.path}.")

@@ -33,6 +33,7 @@ import grpc.aio
 from aiohttp import web
 
 from prober.clock import wall_s
+from prober.embedded.behaviour import Behaviour
 from prober.embedded.calls import Calls
 from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.faults import Armed, Fault, FaultError, Faults, parse_fault
@@ -40,7 +41,7 @@ from prober.embedded.pump import Pump
 from prober.embedded.rest import Listener, RestEndpoint, join_address
 from prober.embedded.servicer import Servicer
 from prober.embedded.signing import Signer
-from prober.embedded.state import FaultyBehaviour, State
+from prober.embedded.state import State
 
 LOOPBACK: Final = "127.0.0.1"
 _ITEMS_DEFAULT: Final = 100
@@ -99,7 +100,7 @@ class EmbeddedServer:
         """Listen. Raises OSError if the port is in use."""
         now = self._now or _steady_clock(asyncio.get_running_loop())
         self.faults = Faults(self._wanted, now())
-        self.state = State(int(now() * _SERIALS_PER_SECOND), FaultyBehaviour(self.faults))
+        self.state = State(int(now() * _SERIALS_PER_SECOND), Behaviour(self.faults))
         self._pump = Pump(self.state, now, self.signer)
         calls = Calls(self._pump)
         self._server = grpc.aio.server(options=_OPTIONS)

@@ -118,7 +118,6 @@ class Servicer:
         self._pump.ask()
 
     async def _read(self, stream: str, requests: AsyncIterator[Any], outlet: Outlet) -> None:
-        """Handle the requests of a client until it closes its side, which ends the stream."""
         try:
             async for request in requests:
                 if request.subscription or request.client_id or request.max_outstanding_messages or request.max_outstanding_bytes:

@@ -18,17 +18,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from prober.embedded import answers, delivery, errors, resources
 from prober.embedded.behaviour import Behaviour
-from prober.embedded.delivery_faults import DeliveryFaults
-from prober.embedded.engine import Engine, Timed
-from prober.embedded.faults import Faults
-from prober.embedded.key_queues import Client, ConfirmedAck, EarlyLook, KeyQueue, LateAnswer, PullCall, QueueEntry, Stream
-from prober.embedded.messages import Confirm, Effect, EndStream, ForwardedToDeadLetter, Message, PublishDraft, check_drafts, rfc3339
+from prober.embedded.engine import Engine
+from prober.embedded.key_queues import Client, PullCall, QueueEntry, Stream
+from prober.embedded.messages import Confirm, Effect, ForwardedToDeadLetter, Message, PublishDraft, check_drafts, rfc3339
 from prober.embedded.registry import DETACHED_MESSAGE, UNSUPPORTED_MESSAGE, Registry, TopicState
-from prober.embedded.storage_faults import StorageFaults
 from prober.embedded.subscription_queue import SubscriptionQueue
 
 PULL_WAIT_S: Final = 20.0  # maximum wait of a pull; clients pull again
@@ -102,7 +100,6 @@ class State:
         return ids
 
     def _append(self, topic: TopicState, stored: list[Message], now: float) -> None:
-        """Append messages to a topic and its subscriptions."""
         topic.remember(stored, now)
         queues = topic.subscriptions.values()
         names = [queue.name for queue in queues if queue.settings.enable_message_ordering]
@@ -196,7 +193,7 @@ class State:
         self._pulls[pull] = (queue, call)
         queue.pulls.append(call)
         queue.active_at = now
-        self._engine.set_timer(call.deadline, queue, call)
+        self._engine.set_timer(call.deadline, partial(self._end_pull, queue, call), last=True)
         self._engine.dirty[queue] = None
 
     def cancel_pull(self, pull: str) -> None:
@@ -249,9 +246,7 @@ class State:
                     message.sequence, message.publish_time = self._engine.next_serial(), now
                 self._append(self.registry.topics[name], messages, now)
         engine = self._engine
-        # A pull at the end of its wait is answered after all other due timers.
-        for queue, what in sorted(engine.take_timers(now), key=lambda due: isinstance(due[1], PullCall)):
-            self._look_at(queue, what, now)
+        engine.run_timers(now)
         self._silent_until = self.behaviour.silent_until(now) if engine.dirty else now
         if self._silent_until <= now:
             while engine.dirty:
@@ -287,27 +282,11 @@ class State:
         if now >= self._housekeeping_at:
             self._keep_house(now)
 
-    def _look_at(self, queue: SubscriptionQueue, what: Timed, now: float) -> None:
-        match what:
-            case KeyQueue():
-                if what.timer_at <= now:
-                    what.timer_at = 0.0
-                queue.schedule(what, now)
-            case PullCall():
-                self._pulls.pop(what.id, None)
-                if self._silent_until <= now:
-                    delivery.dispatch(queue, now)  # a pull without a wait gets available messages
-                delivery.answer_late_pull(queue, what)
-            case Stream():
-                delivery.break_breaking(queue, what, now)
-            case LateAnswer():
-                answers.take_effect(queue, what, now)
-            case EarlyLook():
-                answers.look_early(queue, what, now)
-            case ConfirmedAck():
-                answers.look_again(queue, what, now)
-            case EndStream():
-                self._engine.effects.append(what)
+    def _end_pull(self, queue: SubscriptionQueue, call: PullCall, now: float) -> None:
+        self._pulls.pop(call.id, None)
+        if self._silent_until <= now:
+            delivery.dispatch(queue, now)  # a pull without a wait gets available messages
+        delivery.answer_late_pull(queue, call)
 
     def _keep_house(self, now: float) -> None:
         """Apply retention and expiration to messages, snapshots and unused subscriptions."""
@@ -340,11 +319,3 @@ def _dead_letter(queue: SubscriptionQueue, entry: QueueEntry) -> PublishDraft:
         f"{_DEAD_LETTER_PREFIX}TopicPublishTime": rfc3339(entry.message.publish_time),
     }
     return PublishDraft(entry.message.data, attributes, entry.message.ordering_key)
-
-
-class FaultyBehaviour(StorageFaults, DeliveryFaults):
-    """Service with faults; correct while no fault is armed."""
-
-    def __init__(self, faults: Faults) -> None:
-        StorageFaults.__init__(self, faults)
-        DeliveryFaults.__init__(self, faults)

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from prober.embedded.behaviour import Admission, Behaviour
 from prober.embedded.errors import ServiceError, key_too_fast, unavailable
 from prober.embedded.faults import Armed, Faults
 from prober.embedded.messages import Message, PublishDraft
@@ -34,8 +33,22 @@ class KeptBack:
     armed: Armed | None = field(compare=False, default=None)
 
 
-class StorageFaults(Behaviour):
-    """Behaviour with faults of storage; correct while no fault is armed."""
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Decision on a publish request.
+
+    stored  number of messages that are stored.
+    error   error that the publisher gets instead of ids, if any.
+    late    `store` keeps the messages for later.
+    """
+
+    stored: int
+    error: ServiceError | None = None
+    late: bool = False
+
+
+class StorageFaults:
+    """Decisions about storage; correct while no fault is armed."""
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
@@ -47,7 +60,10 @@ class StorageFaults(Behaviour):
         self._allowances: dict[tuple[str, str], tuple[float, float]] = {}  # bytes that a key may still publish, as of when
 
     def admit(self, topic: str, drafts: Sequence[PublishDraft], now: float) -> Admission:
-        """Inject publish_unavailable, throttle_key, zombie_publish, partial_batch or reply_lost."""
+        """Decide on a valid publish request that has arrived.
+
+        Injects publish_unavailable, throttle_key, zombie_publish, partial_batch or reply_lost.
+        """
         key = drafts[0].ordering_key
         if self.faults.strike("publish_unavailable", topic, key, now):
             return Admission(0, unavailable())
@@ -76,17 +92,23 @@ class StorageFaults(Behaviour):
         return refused
 
     def refuse(self, call: str, now: float) -> ServiceError | None:
-        """Inject admin_error."""
+        """Return the error with which an administrative call ends immediately, or None. Injects admin_error."""
         return unavailable() if self.faults.strike("admin_error", call, "", now) else None
 
     def answer_after(self, call: str, where: str, key: str, now: float) -> float:
-        """Inject publish_slow or admin_slow."""
+        """Return the delay of the response to an executed `Publish` or administrative call, in seconds.
+
+        Injects publish_slow or admin_slow.
+        """
         if call == "Publish":
             return _SLOW_PUBLISH_S if self.faults.strike("publish_slow", where, key, now) else 0.0
         return _SLOW_ADMIN_S if self.faults.strike("admin_slow", call, "", now) else 0.0
 
     def store(self, topic: str, messages: list[Message], now: float, *, late: bool) -> list[Message]:
-        """Inject duplicate_id, lose_write, swap_in_batch, swap_across_batches, corrupt_payload and wrong_key."""
+        """Return the messages of one request to store, in this order. They have their ids; the publisher gets the ids of all.
+
+        Injects duplicate_id, lose_write, swap_in_batch, swap_across_batches, corrupt_payload and wrong_key.
+        """
         if late:
             self._keep_back(now + _ZOMBIE_S, topic, messages)
             return []
@@ -138,10 +160,7 @@ class StorageFaults(Behaviour):
         return kept
 
     def overdue(self, now: float) -> list[tuple[str, list[Message]]]:
-        """Return messages that faults kept back and that are stored now, by topic.
-
-        These are messages of zombie_publish and dead_letter_late, and of swap_across_batches if no further request arrived.
-        """
+        """Yield messages that `store` kept back and that are stored now, each group with its topic."""
         due = []
         while self._kept_back and self._kept_back[0].until <= now:
             kept = heapq.heappop(self._kept_back)
@@ -154,7 +173,7 @@ class StorageFaults(Behaviour):
         return due
 
     def next_overdue(self) -> float:
-        """Return the time of the next result of `overdue`."""
+        """Return the time of the next result of `overdue`; infinity: never."""
         return self._kept_back[0].until if self._kept_back else math.inf
 
     def _corrupt(self, topic: str, message: Message, now: float) -> None:
@@ -176,9 +195,10 @@ class StorageFaults(Behaviour):
             message.ordering_key = armed.dice.choice(others)
 
     def invent(self, topic: str, stored: Sequence[Message], now: float) -> list[PublishDraft]:
-        """Inject a phantom: a copy of the message before it with higher numbers.
+        """Return further messages to store after `stored`, which no client published.
 
-        Messages without a number get no phantom: it would be an exact copy.
+        Injects a phantom: a copy of the message before it with higher numbers. Messages without a number get no phantom: it would be an
+        exact copy.
         """
         if not self.faults.has("phantom"):
             return []
@@ -196,7 +216,10 @@ class StorageFaults(Behaviour):
     def arrange(
         self, topic: str, subscriptions: Sequence[str], stored: Sequence[Message], now: float
     ) -> Mapping[str, Sequence[Message]]:
-        """Inject diverge_subscriptions: one subscription gets two adjacent messages in the wrong order."""
+        """Return the order of stored messages for subscriptions with ordering that get another than the stored one.
+
+        Injects diverge_subscriptions: one subscription gets two adjacent messages in the wrong order.
+        """
         if len(subscriptions) < 2 or len(stored) < 2 or not stored[0].ordering_key:
             return {}
         armed = self.faults.strike("diverge_subscriptions", topic, stored[0].ordering_key, now, stored[0].id)
@@ -208,7 +231,11 @@ class StorageFaults(Behaviour):
         return {armed.dice.choice(subscriptions): order}
 
     def repeat(self, topic: str, stored: Sequence[Message], now: float) -> Sequence[Message]:
-        """Inject duplicate_publish_same_id: repeat these messages, or every other time those of the key's last request; each once."""
+        """Return messages to store a second time, after `stored`.
+
+        They are of these messages or earlier ones, each under its id with a new publish time. Injects duplicate_publish_same_id: repeat
+        these messages, or every other time those of the key's last request; each once.
+        """
         if not stored or not self.faults.has("duplicate_publish_same_id"):
             return ()
         key, once = stored[0].ordering_key, self._stored_once
@@ -223,12 +250,15 @@ class StorageFaults(Behaviour):
         return chosen if injected else ()
 
     def filter(self, subscription: str, message: Message, now: float, *, passes: bool) -> bool:
-        """Inject filter_leaks or filter_drops."""
+        """Return whether a stored message goes on to a subscription; `passes`: whether it passes the filter.
+
+        Injects filter_leaks or filter_drops.
+        """
         fault = "filter_drops" if passes else "filter_leaks"
         return passes is not bool(self.faults.strike(fault, subscription, message.ordering_key, now, message.id))
 
     def enqueue(self, subscription: str, message: Message, now: float) -> bool:
-        """Inject drop."""
+        """Return whether a stored message that passed the filter reaches the subscription. Injects drop."""
         return not self.faults.strike("drop", subscription, message.ordering_key, now, message.id)
 
 

@@ -11,20 +11,13 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from prober.embedded import resources
 from prober.embedded.engine import Engine
 from prober.embedded.filters import Predicate
-from prober.embedded.key_queues import (
-    Client,
-    EarlyLook,
-    KeyQueue,
-    PullCall,
-    QueueEntry,
-    Stream,
-    bind,
-)
+from prober.embedded.key_queues import Client, KeyQueue, PullCall, QueueEntry, Stream, bind
 from prober.embedded.messages import CancelPush, Delivery, Message
 
 _KEY_QUEUES_KEPT_MAX: Final = 200_000  # idle keys whose last subscriber is remembered
@@ -114,7 +107,7 @@ class SubscriptionQueue:
         if self.waits(key_queue, now):
             if key_queue.wake_at != math.inf and key_queue.timer_at != key_queue.wake_at:
                 key_queue.timer_at = key_queue.wake_at
-                self.engine.set_timer(key_queue.wake_at, self, key_queue)
+                self.engine.set_timer(key_queue.wake_at, partial(self._wake, key_queue))
             return
         if not key_queue.held:
             self.ready.append(key_queue)
@@ -124,6 +117,11 @@ class SubscriptionQueue:
             return  # a pull, a push, or a stream that is gone (exactly-once) has them: wait until all are answered
         key_queue.queued = True
         self.engine.dirty[self] = None
+
+    def _wake(self, key_queue: KeyQueue, now: float) -> None:
+        if key_queue.timer_at <= now:
+            key_queue.timer_at = 0.0
+        self.schedule(key_queue, now)
 
     def waits(self, key_queue: KeyQueue, now: float) -> bool:
         """Return whether a key queue may not send yet, by back-off or a fault."""
@@ -149,12 +147,17 @@ class SubscriptionQueue:
         self.leases[ack_id] = entry
         self.engine.leases.watch(self, entry)
         if early_s := self.engine.behaviour.looks_early(lease_s):
-            self.engine.set_timer(now + early_s, self, EarlyLook(ack_id))
+            self.engine.set_timer(now + early_s, partial(self._look_early, ack_id))
         if stream is not None:
             stream.messages += 1
             stream.bytes += entry.message.size
         attempt = entry.failures + 1 if self.settings.dead_letter_policy is not None else 0
         return Delivery(entry.message, ack_id, attempt)
+
+    def _look_early(self, ack_id: str, now: float) -> None:
+        entry = self.leases.get(ack_id)
+        if entry is not None and self.engine.behaviour.ends_early(self.name, entry, now):
+            self.fail([entry], now, expired=True)
 
     def release(self, entry: QueueEntry) -> None:
         """End the outstanding delivery of an entry, by any outcome."""

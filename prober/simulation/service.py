@@ -8,12 +8,13 @@ from random import Random
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
+from prober.embedded.behaviour import Behaviour
 from prober.embedded.calls import Calls
 from prober.embedded.faults import Fault, Faults
 from prober.embedded.pump import Pump
 from prober.embedded.servicer import Servicer
 from prober.embedded.signing import Signer
-from prober.embedded.state import FaultyBehaviour, State
+from prober.embedded.state import State
 from prober.simulation.network import Network
 from prober.simulation.network_conditions import NetworkConditions
 from prober.simulation.virtual_time import STARTED_AT
@@ -32,7 +33,7 @@ class SimulatedService:
 
         self.faults = Faults(faults, now())
         self.network = Network(conditions, rng)
-        state = State(int(now() * _SERIALS_PER_SECOND), FaultyBehaviour(self.faults))
+        state = State(int(now() * _SERIALS_PER_SECOND), Behaviour(self.faults))
         self._pump = Pump(state, now, Signer(), SimulatedPosts(self.network, app))
         self.network.serve(Servicer(self._pump, Calls(self._pump)).handlers())
 

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from prober.embedded.behaviour import Admission
+from prober.embedded.behaviour import Behaviour
 from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.errors import ServiceError
 from prober.embedded.faults import Fault, Faults
 from prober.embedded.key_queues import KeyQueue, QueueEntry, Stream
 from prober.embedded.messages import Delivery, Message, PublishDraft
-from prober.embedded.state import FaultyBehaviour
+from prober.embedded.storage_faults import Admission
 from tests.property.test_embedded_state import DEADLINE_S, PULLING, STREAMING, Run, play
 
 NEVER = (
@@ -56,7 +56,7 @@ STREAMS_ONLY = ("half_open_stream", "stream_break", "early_redelivery", "lost_ta
 PULLS_ONLY = ("lost_pull_answer",)
 
 
-class Watched(FaultyBehaviour):
+class Watched(Behaviour):
     """Tells what neither a publisher nor a subscriber learns.
 
     stored     how much of the last publish request was stored.

@@ -30,7 +30,7 @@ from prober.embedded.messages import (
     Push,
     Send,
 )
-from prober.embedded.state import FaultyBehaviour, State, StreamAnswers, StreamRequest
+from prober.embedded.state import State, StreamAnswers, StreamRequest
 
 TOPIC = "projects/p/topics/top"
 SUBSCRIPTION = "projects/p/subscriptions/sub"
@@ -163,4 +163,4 @@ def pushed(**changes: object) -> resources.Subscription:
 def faulty(*faults: str, settings: resources.Subscription | None = None) -> tuple[Play, Faults]:
     """A service with these faults, and their ledger."""
     armed = Faults([parse_fault(fault) for fault in faults])
-    return Play(settings, FaultyBehaviour(armed)), armed
+    return Play(settings, Behaviour(armed)), armed

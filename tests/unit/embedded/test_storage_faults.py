@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from prober.embedded import errors, resources
+from prober.embedded.behaviour import Behaviour
 from prober.embedded.faults import Faults, parse_fault
 from prober.embedded.messages import PublishDraft
-from prober.embedded.state import FaultyBehaviour
 from tests.unit.embedded.notation import SUBSCRIPTION, TOPIC, faulty, name_of, ordered
 
 
@@ -25,7 +25,7 @@ def test_a_publish_that_failed_is_stored_later() -> None:
 
 def test_calls_that_are_answered_late_or_not_at_all() -> None:
     armed = Faults(map(parse_fault, ["publish_slow:key=k", "admin_slow:count=1", "admin_error:count=1"]))
-    behaviour = FaultyBehaviour(armed)
+    behaviour = Behaviour(armed)
     assert behaviour.answer_after("Publish", TOPIC, "k", 0.0) == 2.0
     assert behaviour.answer_after("Publish", TOPIC, "j", 0.0) == 0.0
     assert [behaviour.answer_after("CreateTopic", "CreateTopic", "", 0.0) for _ in range(2)] == [6.0, 0.0]
