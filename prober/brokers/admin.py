@@ -121,10 +121,9 @@ class ServiceAdmin:
     async def create_topic(self, topic: str, settings: TopicSettings) -> None:
         """Create a topic, or accept an existing one with these labels. Raises NotOurs if its labels differ."""
         try:
-            await self._ask(_CREATE_TOPIC, _topic_message(topic, settings), f"creating {topic}")
+            await self._ask(_CREATE_TOPIC, _Topic(name=topic, labels=settings.labels), f"creating {topic}")
         except NotOurs:
-            differences = _topic_differences(await self._topic(topic), settings)
-            if differences:
+            if differences := _label_differences(await self._topic(topic), settings.labels):
                 raise NotOurs(_differs(topic, differences)) from None
 
     async def create_subscription(self, subscription: str, settings: SubscriptionSettings) -> None:
@@ -133,8 +132,7 @@ class ServiceAdmin:
         try:
             await self._ask(_CREATE_SUBSCRIPTION, message, f"creating {subscription}")
         except NotOurs:
-            differences = _subscription_differences(await self._subscription(subscription), settings)
-            if differences:
+            if differences := _subscription_differences(await self._subscription(subscription), settings):
                 raise NotOurs(_differs(subscription, differences)) from None
 
     async def delete(self, name: str, labels: Mapping[str, str]) -> bool:
@@ -161,15 +159,18 @@ class ServiceAdmin:
         return {one.name: dict(one.labels) for one in await self._all(_LIST_SUBSCRIPTIONS, project)}
 
     async def _all(self, method: _Method, project: str) -> Sequence[Any]:
-        """Return the topics or subscriptions of a project, page by page."""
         found: list[Any] = []
         token = ""
         while True:
-            request = _list_request(method, project, self._page_size, token)
-            page, token = _listed(method, await self._ask(method, request, f"listing what is in {project}"))
-            found += page
+            page = await self._page(method, project, token)
+            found += getattr(page, method.items)
+            token = page.next_page_token
             if not token:
                 return found
+
+    async def _page(self, method: _Method, project: str, token: str = "") -> Any:
+        request = method.request(project=project, page_size=self._page_size, page_token=token)
+        return await self._ask(method, request, f"listing what is in {project}")
 
     async def look(self, name: str) -> None:
         """Query a topic or subscription; see the port."""
@@ -177,8 +178,7 @@ class ServiceAdmin:
 
     async def list_some(self, project: str) -> None:
         """Query one page of subscriptions; see the port."""
-        request = _list_request(_LIST_SUBSCRIPTIONS, project, self._page_size, "")
-        await self._ask(_LIST_SUBSCRIPTIONS, request, f"listing what is in {project}")
+        await self._page(_LIST_SUBSCRIPTIONS, project)
 
     async def update_subscription(
         self, subscription: str, *, ordering: bool | None = None, message_retention_s: float | None = None
@@ -189,7 +189,9 @@ class ServiceAdmin:
 
     async def seek(self, subscription: str, to_time: float) -> None:
         """Seek to a wall-clock time."""
-        await self._ask(_SEEK, _seek_request(subscription, to_time), f"seeking {subscription}")
+        request = _SeekRequest(subscription=subscription)
+        request.time.FromNanoseconds(round(to_time * _NANOSECONDS))
+        await self._ask(_SEEK, request, f"seeking {subscription}")
 
     async def seek_to_snapshot(self, subscription: str, snapshot: str) -> None:
         """Seek to a snapshot."""
@@ -212,8 +214,7 @@ class ServiceAdmin:
         return await self._ask(_GET_SUBSCRIPTION, request, f"looking at {subscription}")
 
     async def _ask(self, method: _Method, request: Any, doing: str) -> Any:
-        """Make one attempt at a call."""
-        call = self._channel.unary_unary(method.path, _encode, method.response.FromString)
+        call = self._channel.unary_unary(method.path, method.request.SerializeToString, method.response.FromString)
         try:
             return await call(request, timeout=self._timeout_s, metadata=method.metadata(request))
         except grpc.aio.AioRpcError as error:
@@ -245,11 +246,6 @@ def _differs(name: str, differences: Sequence[str]) -> str:
 # --- messages ----------------------------------------------------------------------------------------------------------------
 
 
-def _encode(request: Any) -> bytes:
-    """Return a request as bytes."""
-    return bytes(request.SerializeToString())
-
-
 def _is_topic(name: str) -> bool:
     """Return whether a full name is that of a topic, not of a subscription. Raises ValueError for anything else."""
     match name.split("/"):
@@ -259,30 +255,10 @@ def _is_topic(name: str) -> bool:
 
 
 def _named(method: _Method, name: str) -> Any:
-    """Return a request that contains only the name of its resource."""
     return method.request(**{method.field: name})
 
 
-def _list_request(method: _Method, project: str, page_size: int, token: str) -> Any:
-    """Return a request for one page."""
-    return method.request(project=project, page_size=page_size, page_token=token)
-
-
-def _listed(method: _Method, page: Any) -> tuple[Sequence[Any], str]:
-    """Return the items of a page, and the token of the next page, empty after the last."""
-    return getattr(page, method.items), page.next_page_token
-
-
-def _seek_request(subscription: str, to_time: float) -> Any:
-    """Return a request to seek to a wall-clock time."""
-    request = _SeekRequest(subscription=subscription)
-    seconds, nanoseconds = divmod(round(to_time * _NANOSECONDS), _NANOSECONDS)
-    request.time.seconds, request.time.nanos = seconds, nanoseconds
-    return request
-
-
 def _update_request(subscription: str, ordering: bool | None, message_retention_s: float | None) -> Any:
-    """Return a request to change the given settings of a subscription."""
     request = _UPDATE_SUBSCRIPTION.request()
     request.subscription.name = subscription
     if ordering is not None:
@@ -295,22 +271,10 @@ def _update_request(subscription: str, ordering: bool | None, message_retention_
 
 
 def _carries(found: Any, labels: Mapping[str, str]) -> bool:
-    """Return whether a topic or subscription has all these labels."""
     return all(found.labels.get(key) == value for key, value in labels.items())
 
 
-def _topic_message(name: str, settings: TopicSettings) -> Any:
-    """Return the message of a topic to create."""
-    return _Topic(name=name, labels=settings.labels)
-
-
-def _topic_differences(found: Any, settings: TopicSettings) -> Sequence[str]:
-    """Return the differences between an existing topic and the settings, in words."""
-    return _label_differences(found, settings.labels)
-
-
 def _subscription_message(name: str, settings: SubscriptionSettings) -> Any:
-    """Return the message of a subscription to create."""
     message = _Subscription(
         name=name,
         topic=settings.topic,
@@ -381,9 +345,8 @@ def _comparable(message: Any) -> dict[str, object]:
 def _seconds(message: Any, field: str, default: float) -> float:
     if not message.HasField(field):
         return default
-    duration = getattr(message, field)
-    return float(duration.seconds + duration.nanos / _NANOSECONDS)
+    return float(getattr(message, field).ToNanoseconds() / _NANOSECONDS)
 
 
 def _set_seconds(duration: Any, seconds: float) -> None:
-    duration.seconds, duration.nanos = divmod(round(seconds * _NANOSECONDS), _NANOSECONDS)
+    duration.FromNanoseconds(round(seconds * _NANOSECONDS))

@@ -13,38 +13,34 @@ from itertools import count
 
 import grpc
 
-from prober.brokers.admin import ServiceAdmin
 from prober.brokers.base import (
-    Admin,
     Broker,
     Confirmed,
     FlowControlSettings,
     Outcome,
     Outgoing,
     Publisher,
-    Puller,
-    PushReceiver,
     Rejected,
     Subscriber,
     Tap,
     Unknown,
 )
 from prober.brokers.call_errors import CallFailed, nobody_asks
-from prober.brokers.connection import Connection, check_liveness
+from prober.brokers.connection import Connection
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.external_process import Event, ExternalProcess, text_of
 from prober.brokers.external_pull import ExternalPull
 from prober.brokers.grpc_errors import let_go
-from prober.brokers.push.nowhere import NOWHERE
 from prober.brokers.subscriber import ReopeningSubscriber
-from prober.brokers.wire import WirePuller
+from prober.brokers.wire import WireBroker
 from prober.clock import next_number
 from prober.errors import BrokerError, BrokerUnavailable
 
 
 class ExternalPublisher:
-    """Publishes to one topic through the program."""
+    """Publishes to one topic through the program, which publishes the messages of a key in the order of the commands."""
 
+    keeps_order = True
     unexplained_stops = 0
     """Unknown for the program's client."""
 
@@ -55,11 +51,6 @@ class ExternalPublisher:
         self._waiters: dict[int, asyncio.Future[Outcome]] = {}
         self._opened = self._closed = False
         connection.opened(self)
-
-    @property
-    def keeps_order(self) -> bool:
-        """Whether the order of calls is kept: the program publishes the messages of a key in the order of the commands."""
-        return True
 
     async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
         """Send one command per message, in order; see the port. The client behind the program batches them at will."""
@@ -141,8 +132,8 @@ class ExternalPublisher:
                 waiter.set_result(Unknown(reason))
 
 
-class ExternalBroker:
-    """The external vantage on one target: one program for all publishers and subscribers."""
+class ExternalBroker(WireBroker):
+    """The external vantage on one target: one program for all publishers and subscribers. Pushes do not go through it."""
 
     def __init__(
         self,
@@ -153,10 +144,7 @@ class ExternalBroker:
         peer: Broker | None = None,
     ) -> None:
         """Create the broker. `failed` is called for the prober's own calls only; the program's calls are not seen."""
-        self.peer = peer
-        """The same vantage on the other endpoint, or None; closed with this broker."""
-        self._connection = Connection(endpoint, credentials, failed)
-        self._admin = ServiceAdmin(self._connection.channel, self._connection.watch)
+        super().__init__(endpoint, credentials, failed, peer)
         self.failed: asyncio.Event = peer.failed if isinstance(peer, ExternalBroker) else asyncio.Event()
         """Set when the program of this or the other endpoint has failed."""
         self._process = ExternalProcess(command, endpoint.address, self.failed, secure=endpoint.secure)
@@ -166,11 +154,6 @@ class ExternalBroker:
         """Failure of the program of this or the other endpoint; empty if there is none."""
         other = self.peer.failure if isinstance(self.peer, ExternalBroker) else ""
         return self._process.failure or other
-
-    @property
-    def admin(self) -> Admin:
-        """Control plane of the target."""
-        return self._admin
 
     def publisher(self, topic: str) -> Publisher:
         """Return a publisher to a topic."""
@@ -184,26 +167,15 @@ class ExternalBroker:
 
         return ReopeningSubscriber(self._connection, subscription, client_id, new_pull)
 
-    def puller(self, subscription: str) -> Puller:
-        """Return a subscriber by unary pull."""
-        return WirePuller(self._connection, subscription)
-
-    @property
-    def pushes(self) -> PushReceiver:
-        """A receiver that refuses: pushes do not go through a client library."""
-        return NOWHERE
-
     async def check_liveness(self, topic: str, subscription: str) -> None:
         """Check over the prober's own connection. Raises BrokerUnavailable, also if the program failed."""
         if self._process.failure:
             raise BrokerUnavailable(self._process.failure)
-        await check_liveness(self._connection, topic, subscription)
+        await super().check_liveness(topic, subscription)
 
     async def close(self) -> None:
         """Close all publishers and subscribers, the connection and the program. Further calls do nothing."""
-        if self.peer is not None:
-            await self.peer.close()
         try:
-            await self._connection.close()
+            await super().close()
         finally:
             await self._process.close()

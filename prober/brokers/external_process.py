@@ -103,7 +103,6 @@ class ExternalProcess:
             self._task = None
 
     async def _run(self) -> None:
-        """Read the output of the program until it ends."""
         try:
             self._process = process = await asyncio.create_subprocess_exec(
                 *self._command, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=LINE_BYTES_MAX

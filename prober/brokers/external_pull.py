@@ -21,29 +21,14 @@ CUT: Final = "cut by the prober"
 
 
 class ExternalSession:
-    """One stream of the program's client."""
+    """One stream of the program's client, with the client's flow control; `subscriber` is the prober's name for it."""
 
     is_over = False
     """Never over: the client sends an answer by another stream or request if this one has ended."""
 
     def __init__(self, pull: ExternalPull, subscriber: str, flow: FlowControlSettings) -> None:
-        self._pull, self._subscriber, self._flow = pull, subscriber, flow
-        self._name = session_name(subscriber)
-
-    @property
-    def name(self) -> str:
-        """Name, unique in this process."""
-        return self._name
-
-    @property
-    def subscriber(self) -> str:
-        """The prober's name for the client."""
-        return self._subscriber
-
-    @property
-    def flow(self) -> FlowControlSettings:
-        """Flow control limits of the client."""
-        return self._flow
+        self._pull, self.subscriber, self.flow = pull, subscriber, flow
+        self.name = session_name(subscriber)
 
     def ack(self, received: Received) -> None:
         """Acknowledge through the client."""

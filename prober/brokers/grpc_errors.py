@@ -99,11 +99,6 @@ def translated(error: grpc.aio.AioRpcError, doing: str) -> BrokerError:
     return error_of(error.code(), error.details(), doing)
 
 
-def publish_outcome(error: grpc.aio.AioRpcError) -> Rejected | Unknown:
-    """Return the outcome of a publish whose only attempt failed."""
-    return outcome_of(error.code(), error.details())
-
-
 def was_cancelled_by_caller() -> bool:
     """Return whether the running task was cancelled.
 

@@ -1,7 +1,7 @@
 """The library vantage: Google's own client library, the view of a customer.
 
-For the control plane and unary pull the library contains no logic that could change the result, so the wire's code is used. Publishing uses
-Google's PublisherClient, with message ordering on and all other settings at their defaults.
+For the control plane and unary pull the library contains no logic that could change the result, so the wire's code is used, over a
+connection of its own. Publishing uses Google's PublisherClient, with message ordering on and all other settings at their defaults.
 
 Properties of that client, and their handling:
 
@@ -29,25 +29,8 @@ from typing import Final
 import grpc
 from google.api_core.retry import Retry, exponential_sleep_generator
 
-from prober.brokers.admin import ServiceAdmin
-from prober.brokers.base import (
-    Admin,
-    Broker,
-    Confirmed,
-    FlowControlSettings,
-    Outcome,
-    Outgoing,
-    Publisher,
-    Puller,
-    PushReceiver,
-    Rejected,
-    Subscriber,
-    Tap,
-    Unknown,
-)
-from prober.brokers.call_errors import CallFailed, nobody_asks
-from prober.brokers.connection import Connection, check_liveness
-from prober.brokers.endpoint import Endpoint
+from prober.brokers.base import Confirmed, FlowControlSettings, Outcome, Outgoing, Publisher, Rejected, Subscriber, Tap, Unknown
+from prober.brokers.connection import Connection
 from prober.brokers.library_calls import AttemptCounter
 from prober.brokers.library_client import (
     Mailbox,
@@ -59,9 +42,8 @@ from prober.brokers.library_client import (
     refusal_to_publish,
 )
 from prober.brokers.library_pull import LibraryPull, subscriber_names
-from prober.brokers.push.nowhere import NOWHERE
 from prober.brokers.subscriber import ReopeningSubscriber
-from prober.brokers.wire import WirePuller
+from prober.brokers.wire import WireBroker
 from prober.errors import BrokerError
 
 
@@ -137,7 +119,9 @@ _Waiter = asyncio.Future[Outcome]
 
 
 class LibraryPublisher:
-    """Publishes to one topic with a client of its own."""
+    """Publishes to one topic with a client of its own, which sends one batch of a key at a time."""
+
+    keeps_order = True
 
     def __init__(self, connection: Connection, topic: str) -> None:
         self._connection = connection
@@ -153,11 +137,6 @@ class LibraryPublisher:
         self._worker = Worker("publisher")
         self._closed = False
         connection.opened(self)
-
-    @property
-    def keeps_order(self) -> bool:
-        """Whether the order of calls is kept: the client sends one batch of a key at a time."""
-        return True
 
     @property
     def unexplained_stops(self) -> int:
@@ -258,25 +237,8 @@ def _settle(answer: tuple[_Waiter, Outcome]) -> None:
         waiter.set_result(outcome)
 
 
-class LibraryBroker:
-    """The library vantage on one target. Each publisher and each subscriber has a client of its own."""
-
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        credentials: grpc.ChannelCredentials | None,
-        failed: CallFailed = nobody_asks,
-        peer: Broker | None = None,
-    ) -> None:
-        self.peer = peer
-        """The same vantage on the other endpoint, or None; closed with this broker."""
-        self._connection = Connection(endpoint, credentials, failed)
-        self._admin = ServiceAdmin(self._connection.channel, self._connection.watch)
-
-    @property
-    def admin(self) -> Admin:
-        """Control plane of the target."""
-        return self._admin
+class LibraryBroker(WireBroker):
+    """The library vantage on one target. Each publisher and each subscriber has a client of its own; pushes do not go through one."""
 
     def publisher(self, topic: str) -> Publisher:
         """Return a publisher to a topic."""
@@ -290,22 +252,3 @@ class LibraryBroker:
             return LibraryPull(self._connection, subscription, next(names), flow, ack_deadline_s, tap)
 
         return ReopeningSubscriber(self._connection, subscription, client_id, new_pull)
-
-    def puller(self, subscription: str) -> Puller:
-        """Return a subscriber by unary pull."""
-        return WirePuller(self._connection, subscription)
-
-    @property
-    def pushes(self) -> PushReceiver:
-        """No receiver: pushes do not go through the client library."""
-        return NOWHERE
-
-    async def check_liveness(self, topic: str, subscription: str) -> None:
-        """Check over a connection of its own, since the clients have theirs; see the port."""
-        await check_liveness(self._connection, topic, subscription)
-
-    async def close(self) -> None:
-        """Close all publishers and subscribers, then the connection. Further calls do nothing."""
-        if self.peer is not None:
-            await self.peer.close()
-        await self._connection.close()

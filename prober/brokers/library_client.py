@@ -222,7 +222,6 @@ def library_error(error: BaseException, doing: str) -> BrokerError:
 
 
 def _status_of(error: exceptions.GoogleAPICallError) -> StatusCode:
-    """Return the gRPC status behind an exception of the library."""
     code = error.grpc_status_code
     return code if isinstance(code, StatusCode) else StatusCode.UNKNOWN
 

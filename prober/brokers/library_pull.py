@@ -89,36 +89,23 @@ class GivenOut:
 
 
 class LibrarySession:
-    """Messages of one stream of the client. `undelivered`: ids of its messages that are still inside the client."""
+    """Messages of one stream of the client.
+
+    subscriber    the prober's name for the client id that the client created.
+    flow          flow control settings of the client, which it sends to the service with each stream.
+    undelivered   ids of its messages that are still inside the client.
+    """
+
+    is_over = False
+    """Never over: the client sends an answer by another stream if this one has ended."""
 
     def __init__(self, pull: LibraryPull, subscriber: str, asked_t: float) -> None:
         self._pull = pull
-        self._name = session_name(subscriber)
-        self._subscriber = subscriber
+        self.name, self.subscriber, self.flow = session_name(subscriber), subscriber, pull.flow
         self.asked_t = asked_t
         self.undelivered: set[str] = set()
         self.end_reason: str | None = None
         self.reported_closed = False
-
-    @property
-    def name(self) -> str:
-        """Name, unique in this process."""
-        return self._name
-
-    @property
-    def subscriber(self) -> str:
-        """The prober's name for the client id that the client created."""
-        return self._subscriber
-
-    @property
-    def flow(self) -> FlowControlSettings:
-        """Flow control settings of the client, which it sends to the service with each stream."""
-        return self._pull.flow
-
-    @property
-    def is_over(self) -> bool:
-        """Never over: the client sends an answer by another stream if this one has ended."""
-        return False
 
     def ack(self, received: Received) -> None:
         """Acknowledge through the client, with a response if exactly-once delivery is on."""

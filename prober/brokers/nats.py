@@ -48,31 +48,13 @@ _SESSIONS = count(1)
 
 
 class NatsSession:
-    """One connection, as long as it lasts. Answers are sent through it in order."""
+    """One connection, as long as it lasts. Answers are sent through it in order. Of `flow`, the server has no bound for bytes."""
 
     def __init__(self, client: Client, client_id: str, flow: FlowControlSettings) -> None:
-        self._client, self._client_id, self._flow = client, client_id, flow
-        self._name = f"{client_id}#nats-{next(_SESSIONS)}"
+        self._client, self.subscriber, self.flow = client, client_id, flow
+        self.name = f"{client_id}#nats-{next(_SESSIONS)}"
         self._unsent: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
-        self._sender = asyncio.create_task(self._send(), name=f"acknowledgements of {self._name}")
-
-    @property
-    def name(self) -> str:
-        """Name, unique in this process."""
-        return self._name
-
-    @property
-    def subscriber(self) -> str:
-        """Client id of the consumer."""
-        return self._client_id
-
-    @property
-    def flow(self) -> FlowControlSettings:
-        """The flow control of the consumer: only a number of messages.
-
-        The server has no bound for bytes.
-        """
-        return self._flow
+        self._sender = asyncio.create_task(self._send(), name=f"acknowledgements of {self.name}")
 
     @property
     def is_over(self) -> bool:
@@ -123,17 +105,13 @@ class NatsSubscriber:
         client_id: str,
         flow: FlowControlSettings,
         ack_deadline_s: int,
-        *,
-        credentials: str = "",
     ) -> None:
         """Create the subscriber, without a connection.
 
         `address`: `nats://HOST:PORT` or `tls://HOST:PORT`. `subjects`: the subjects of the stream to consume, such as `orders.>`.
-        `credentials`: file with the user's credentials, as created by NATS; empty for none.
         """
         self._address, self._stream, self._subjects = address, stream, subjects
         self._client_id, self._flow, self._ack_deadline_s = client_id, flow, ack_deadline_s
-        self._credentials = credentials
         self._client: Client | None = None
         self._subscription: Any = None
         self._session: NatsSession | None = None
@@ -190,7 +168,6 @@ class NatsSubscriber:
             errno = error.errno if isinstance(error, OSError) else None
             self._error = os.strerror(errno) if errno else str(error) or repr(error)
 
-        options: dict[str, Any] = {"user_credentials": self._credentials} if self._credentials else {}
         await client.connect(
             [self._address],
             name=self._client_id,
@@ -199,7 +176,6 @@ class NatsSubscriber:
             reconnected_cb=self._reconnected,
             max_reconnect_attempts=-1,
             reconnect_time_wait=RECONNECT_S,
-            **options,
         )
 
     async def _consume(self, client: Client) -> None:

@@ -37,6 +37,7 @@ class NatsStream:
     """One stream of a server, by name. Only for observing: it publishes nothing."""
 
     peer = None
+    pushes: PushReceiver = NOWHERE
 
     def __init__(self, address: str, stream: str) -> None:
         self._address, self._stream = address, stream
@@ -57,11 +58,6 @@ class NatsStream:
     def puller(self, subscription: str) -> Puller:
         """Raise NotSupported."""
         raise NotSupported(f"{subscription}: streams of NATS are not pulled")
-
-    @property
-    def pushes(self) -> PushReceiver:
-        """A receiver that refuses: NATS pushes nothing to an endpoint."""
-        return NOWHERE
 
     async def check_liveness(self, topic: str, subscription: str) -> None:
         """Wait until each consumer's server has answered a PING on the connection that delivers messages.

@@ -35,7 +35,7 @@ from prober.brokers.base import (
 from prober.brokers.call_errors import CallFailed, nobody_asks
 from prober.brokers.connection import Connection, OpenChannel, check_liveness, open_async_channel, session_name
 from prober.brokers.endpoint import Endpoint
-from prober.brokers.grpc_errors import LET_GO, let_go, publish_outcome, translated, was_cancelled_by_caller
+from prober.brokers.grpc_errors import LET_GO, let_go, outcome_of, translated, was_cancelled_by_caller
 from prober.brokers.push.nowhere import NOWHERE
 from prober.brokers.subscriber import ReopeningSubscriber
 from prober.brokers.wire_messages import ACKNOWLEDGE, MODIFY, NACK_S, PUBLISH, PULL, Sending, routing
@@ -47,7 +47,10 @@ GOODBYE_S: Final = 1.0
 
 
 class WirePublisher:
-    """Publishes to one topic: each publish is one request and one attempt."""
+    """Publishes to one topic: each publish is one request and one attempt, and is sent at once. No client stops a key here."""
+
+    keeps_order = False
+    unexplained_stops = 0
 
     def __init__(self, connection: Connection, topic: str) -> None:
         self._connection = connection
@@ -57,16 +60,6 @@ class WirePublisher:
         self._calls: set[grpc.aio.UnaryUnaryCall[bytes, bytes]] = set()
         self._closed = False
         connection.opened(self)
-
-    @property
-    def keeps_order(self) -> bool:
-        """Whether the order of calls is kept: no, each request is sent at once."""
-        return False
-
-    @property
-    def unexplained_stops(self) -> int:
-        """Always 0: no client stops a key here."""
-        return 0
 
     async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
         """Send one request; see the port. Raises no error of the service: a missing topic is an outcome, too."""
@@ -81,7 +74,7 @@ class WirePublisher:
             return _outcomes(wire_messages.published_ids(await call), len(messages))
         except grpc.aio.AioRpcError as error:
             self._connection.watch.ended(PUBLISH, error.code())
-            return [publish_outcome(error)] * len(messages)
+            return [outcome_of(error.code(), error.details())] * len(messages)
         except asyncio.CancelledError:
             if was_cancelled_by_caller():
                 raise
@@ -108,26 +101,14 @@ def _outcomes(ids: Sequence[str], count: int) -> Sequence[Outcome]:
 
 
 class PulledSession:
-    """One pull, from its request to its answer, and the later answers to its messages."""
+    """One pull, from its request to its answer, and the later answers to its messages. Each pull is a subscriber of its own."""
+
+    flow = None
+    """A pull requests a number of messages and has no other limits."""
 
     def __init__(self, puller: WirePuller) -> None:
         self._puller = puller
-        self._name = session_name("pull")
-
-    @property
-    def name(self) -> str:
-        """Name, unique in this process."""
-        return self._name
-
-    @property
-    def subscriber(self) -> str:
-        """The session's own name: each pull is a subscriber of its own."""
-        return self._name
-
-    @property
-    def flow(self) -> None:
-        """None: a pull requests a number of messages and has no other limits."""
-        return None
+        self.name = self.subscriber = session_name("pull")
 
     @property
     def is_over(self) -> bool:
@@ -266,14 +247,11 @@ class WireBroker:
     ) -> None:
         self.peer = peer
         """The same vantage on the other endpoint, or None; closed with this broker."""
+        self.pushes = pushes
+        """Receiver of the messages that the target pushes."""
         self._connection = Connection(endpoint, credentials, failed, open_channel)
-        self._pushes = pushes
-        self._admin = ServiceAdmin(self._connection.channel, self._connection.watch)
-
-    @property
-    def admin(self) -> Admin:
+        self.admin: Admin = ServiceAdmin(self._connection.channel, self._connection.watch)
         """Control plane of the target."""
-        return self._admin
 
     def publisher(self, topic: str) -> Publisher:
         """Return a publisher to a topic."""
@@ -293,11 +271,6 @@ class WireBroker:
     def puller(self, subscription: str) -> Puller:
         """Return a subscriber by unary pull."""
         return WirePuller(self._connection, subscription)
-
-    @property
-    def pushes(self) -> PushReceiver:
-        """Receiver of the messages that the target pushes."""
-        return self._pushes
 
     async def check_liveness(self, topic: str, subscription: str) -> None:
         """Check over the connection that delivers messages; see the port."""

@@ -33,7 +33,7 @@ _CONFIRMATIONS_MAX: Final = 100_000
 
 
 class WireStream:
-    """One stream, for one use, from `open` to `close`."""
+    """One stream, for one use, from `open` to `close`; `subscriber` and `flow` are sent in the first request."""
 
     def __init__(
         self, connection: Connection, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int, tap: Tap
@@ -42,9 +42,7 @@ class WireStream:
         self._streaming_pull: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = connection.channel.stream_stream(STREAMING_PULL)
         self._metadata = routing("subscription", subscription)
         self._first_request = wire_messages.open_request(subscription, client_id, ack_deadline_s, flow)
-        self._client_id = client_id
-        self._flow = flow
-        self._name = session_name(client_id)
+        self.name, self.subscriber, self.flow = session_name(client_id), client_id, flow
         self._tap = tap
         self._unsent: list[Sending] = []
         self._something_unsent = asyncio.Event()
@@ -61,21 +59,6 @@ class WireStream:
         """Whether a message was delivered."""
         self.ended = asyncio.Event()
         """Set when the tap has received the end of the session."""
-
-    @property
-    def name(self) -> str:
-        """Name, unique in this process."""
-        return self._name
-
-    @property
-    def subscriber(self) -> str:
-        """Client id in the first request."""
-        return self._client_id
-
-    @property
-    def flow(self) -> FlowControlSettings:
-        """Flow control settings in the first request."""
-        return self._flow
 
     @property
     def is_over(self) -> bool:

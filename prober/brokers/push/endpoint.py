@@ -180,7 +180,6 @@ class PushEndpoint:
         return Response(status_code=await _answered(request, reception, received))
 
     async def _admitted(self, request: Request) -> tuple[_Reception, Received]:
-        """Return the message and its receiver. Raises _Refused."""
         pushes = self._targets.get(request.path_params["target"])
         if pushes is None:
             raise _Refused(PushOutcome.NOBODY)
@@ -195,7 +194,6 @@ class PushEndpoint:
 
 
 async def _body(request: Request) -> bytes:
-    """Return the body. Raises _Refused if it is too long."""
     body = bytearray()
     async for part in request.stream():
         body += part
@@ -229,26 +227,14 @@ def _short(subscription: str) -> str:
 
 
 class PushedSession:
-    """One push request. `answer`: the HTTP status of its answer, once decided."""
+    """One push request, a subscriber of its own. `answer`: the HTTP status of its answer, once decided."""
+
+    flow = None
+    """The service decides how many requests it sends at a time."""
 
     def __init__(self) -> None:
-        self._name = session_name("push")
+        self.name = self.subscriber = session_name("push")
         self.answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-    @property
-    def name(self) -> str:
-        """Name, unique in this process."""
-        return self._name
-
-    @property
-    def subscriber(self) -> str:
-        """The session's own name: each request is a subscriber of its own."""
-        return self._name
-
-    @property
-    def flow(self) -> None:
-        """None: the service decides how many requests it sends at a time."""
-        return None
 
     @property
     def is_over(self) -> bool:
