@@ -270,7 +270,6 @@ def _outcome(work: Work, classes: Mapping[str, int], messages: int) -> JobOutcom
 
 
 def _largest_each(keys: Sequence[dict[str, Any]], top: int) -> list[dict[str, Any]]:
-    """Return the first `top` keys of each subscription."""
     counts: dict[tuple[str, str], int] = {}
     shown = []
     for row in keys:

@@ -84,7 +84,6 @@ class Tables:
 
 
 def _hours(since_us: int, until_us: int) -> Iterator[str]:
-    """Yield the folders of the hours from one time to another."""
     hour, until = (datetime.fromtimestamp(us / MICROS, UTC) for us in (since_us, until_us))
     hour = hour.replace(minute=0, second=0, microsecond=0)
     for _ in range(int((until - hour) / HOUR) + 1):

@@ -244,7 +244,6 @@ def table_rows(source: str, fields: MessageFields, since: float | None, until: f
 
 
 def _columns(table: Any, fields: MessageFields) -> list[str]:
-    """Return the needed columns that the table has."""
     paths = (fields.key, fields.number)
     wanted = {*METADATA, *(path.path[0] for path in paths if path is not None and path.place == "column")}
     wanted |= {"data"} if any(path is not None and path.place == "json" for path in paths) else set()

@@ -284,7 +284,6 @@ def _highest_following(rows: Sequence[ExportedMessage]) -> Sequence[float]:
 
 
 def _firsts(key: _Key) -> Iterable[tuple[int, ExportedMessage]]:
-    """Return the first message of each number."""
     found: dict[int, ExportedMessage] = {}
     for message in key.messages:
         if message.number is not None:

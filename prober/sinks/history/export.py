@@ -60,7 +60,6 @@ def export_traces(
 
 
 def _runs_about(reader: HistoryReader, key: str, subscription: str | None, span: TimeSpan) -> Mapping[str, StoredRun]:
-    """Return the runs with the subscription and with events of the key in the span."""
     runs = reader.runs_named(reader.run_ids(key=key, subscription=subscription, span=span), span)
     return {one: run for one, run in runs.items() if subscription is None or subscription in run.rules}
 
