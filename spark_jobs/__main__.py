@@ -59,7 +59,6 @@ def _carried_out(asked: Any) -> JobOutcome:
         objectives=read_objectives(asked.objectives),
         keys_max=asked.keys_max,
         top=asked.top,
-        clock_error_s=asked.clock_error,
         keep_days=asked.keep_days,
         look_back_days=asked.look_back,
     )
@@ -95,13 +94,6 @@ def _parser() -> ArgumentParser:
         help="count up to so many keys one by one (%(default)s)",
     )
     add("--top", type=_count, default=Settings().top, metavar="N", help="hot keys named per subscription (%(default)s)")
-    add(
-        "--clock-error",
-        type=_seconds,
-        default=Settings().clock_error_s,
-        metavar="SECONDS",
-        help="by which the clocks of two processes that record one run may differ (%(default)s)",
-    )
     add("--keep-days", type=_count, metavar="N", help="retention deletes what is older; by default nothing")
     add(
         "--look-back",
@@ -131,16 +123,6 @@ def _count(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise ArgumentTypeError(f"{text!r} is not a whole number from 1")
     return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0.0 <= seconds < 3600.0:
-        raise ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return seconds
 
 
 def _day_before(now: float) -> date:

@@ -8,8 +8,8 @@ file is damaged, or some online findings are missing in the history. Each differ
 * `status`       found both times, with different certainty.
 
 A finding that was counted online, but whose row is missing in the history, is `unlisted`, which is no fault. Findings of status info are
-not compared. Runs that cannot be verified as online are not compared either: those of several processes, and those with events missing in
-the history.
+not compared. Runs that cannot be verified as online are not compared either: those with events missing in the history, and those of several
+processes, which are not verified.
 
 The summary counts violated guarantees by target (`by_target`): those also found online, those found only now, and those with an unknown
 online result, since their runs are not compared or were cut short.
@@ -21,7 +21,7 @@ if there was no run to verify, or the checker failed on one. Nothing is verified
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import Any, Final
 
@@ -61,7 +61,7 @@ def run(work: Work) -> JobOutcome:
     if damaged := tables.damaged_events(since_us, until_us):
         raise JobError(f"damaged, so that nothing was verified: {', '.join(damaged)}")
     events = tables.events(since_us, until_us, each_once=False)  # the checker skips duplicates
-    with kept(verified(events, runs, work.settings.clock_error_s)) as found:
+    with kept(verified(events, runs)) as found:
         return _report(work, with_outcomes(runs, found), found, tables.findings(first, last))
 
 
@@ -72,29 +72,17 @@ def of_day(runs: DataFrame, day: date) -> DataFrame:
     return runs.where(sf.col("ended_us").between(*within) | cut_short)
 
 
-def verified(events: DataFrame, runs: DataFrame, clock_error_s: float) -> DataFrame:
+def verified(events: DataFrame, runs: DataFrame) -> DataFrame:
     """Verify these runs; return rows of `spark_jobs.verification.FOUND`. `events` may contain other runs, and duplicates."""
-    processes = events.select("run_id", "process").distinct().groupBy("run_id").count()
-    merged = [row["run_id"] for row in collected(processes.where(sf.col("count") > 1))]
-    plans = plans_of(collected(runs), merged, clock_error_s)
+    plans = {row["run_id"]: RunPlan(sys.intern(row["rules"]), RunRecord.of(row)) for row in collected(runs)}
     wanted = events.select(*COLUMNS).join(sf.broadcast(runs.select("run_id")), "run_id", "left_semi")
-    begun_us = sf.unix_micros("time") - sf.when(sf.col("event") == "publish", round(2 * clock_error_s * MICROS)).otherwise(0)
-    order = sf.when(sf.col("run_id").isin(*merged), begun_us).otherwise(sf.col("number")) if merged else sf.col("number")
     # An explicit number of parts: Spark would merge them by size, which is unrelated to the time of the checker.
     parts = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     return (
         wanted.repartition(parts, "run_id")
-        .sortWithinPartitions("run_id", order, "process", "number")
+        .sortWithinPartitions("run_id", "number", "process")
         .mapInArrow(verification(plans), FOUND)
     )
-
-
-def plans_of(runs: Iterable[Mapping[str, Any]], merged: Container[str], clock_error_s: float) -> dict[str, RunPlan]:
-    """Return the plan of verification of each run, by its id; `merged` are runs recorded by several processes."""
-    return {
-        row["run_id"]: RunPlan(sys.intern(row["rules"]), RunRecord.of(row, merged=row["run_id"] in merged), clock_error_s)
-        for row in runs
-    }
 
 
 def with_outcomes(runs: DataFrame, found: DataFrame) -> DataFrame:

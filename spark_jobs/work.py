@@ -187,7 +187,6 @@ class Settings:
     objectives      objectives that `slo-burn` evaluates.
     keys_max        maximum number of distinct keys with exact counts; above it `hot-keys` uses sketches.
     top             number of named hot keys per subscription.
-    clock_error_s   maximum difference of the clocks of two processes of one run, in seconds.
     keep_days       days of history that `retention` keeps; None: all.
     look_back_days  days before its own in which `nightly` looks for late data.
     """
@@ -195,7 +194,6 @@ class Settings:
     objectives: tuple[Objective, ...] = DEFAULTS
     keys_max: int = 50_000_000
     top: int = 100
-    clock_error_s: float = 0.1
     keep_days: int | None = None
     look_back_days: int = 7
 

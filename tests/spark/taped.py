@@ -67,10 +67,8 @@ class Taped:
         self.messages: list[Row] = []
         self._recorded: list[tuple[Event, float]] = []
 
-    def add(
-        self, *events: Event, number: int = 0, process: str = "", clock_ahead_s: float = 0.0, lagged_s: float | None = None
-    ) -> Taped:
-        """Records events; their `t` is seconds after midnight. A process of its own has a clock of its own.
+    def add(self, *events: Event, number: int = 0, process: str = "", lagged_s: float | None = None) -> Taped:
+        """Records events; their `t` is seconds after midnight.
 
         `lagged_s`: for how long of the latency that each of them shows the event loop lagged.
         """
@@ -82,7 +80,7 @@ class Taped:
                     values[column] += 1000.0
             row = dict.fromkeys(EVENTS.column_names) | self.about | values
             last = max((row["number"] for row in self.events if row["process"] == (process or "p1")), default=0)
-            row |= {"number": number or last + 1, "event": name, "time": _time(event.t + clock_ahead_s), LAGGED: lagged_s}
+            row |= {"number": number or last + 1, "event": name, "time": _time(event.t), LAGGED: lagged_s}
             if process:
                 row["process"] = process
             self.events.append(row)

@@ -66,10 +66,10 @@ class RunRecord:
     stopped: bool = False
 
     @classmethod
-    def of(cls, row: Mapping[str, Any], *, merged: bool = False) -> RunRecord:
+    def of(cls, row: Mapping[str, Any]) -> RunRecord:
         """Return the record of a run from its row in `runs`; of two rows, from that of its end."""
         events, dropped, stopped = row["events"], row["events_dropped"] or 0, bool(row["stopped"])
-        return cls(row["verdict"] is not None, events, dropped, row["verified_events"], merged, stopped)
+        return cls(row["verdict"] is not None, events, dropped, row["verified_events"], stopped=stopped)
 
     def scope(self, recorded: int, highest: int) -> Scope:
         """Return the scope of a run with `recorded` events in the history, the last of them numbered `highest`."""
@@ -155,7 +155,7 @@ class RunChecker:
     def verify(self, event: Event, number: int) -> Sequence[RecordedFinding]:
         """Verify an event immediately and return its findings.
 
-        For events whose numbers have gaps, or belong to the numberings of several processes.
+        For events whose numbers have gaps.
         """
         self.recorded += 1
         return self._unless_beyond(event, number)
@@ -168,8 +168,8 @@ class RunChecker:
         if self.damage:
             return ()
         last = () if self._next is None else self._verify_next(*self._next)
-        record, waited = self._record, self._verifier.ended or self._record.merged
-        if not record.ended or record.verified is not None or self._left_out or not waited:
+        record = self._record
+        if not record.ended or record.verified is not None or self._left_out or not self._verifier.ended:
             return last
         number = self._numbers[-1] if self._numbers else 0
         return [*last, *self._keep(self._verifier.finish(number), number)]

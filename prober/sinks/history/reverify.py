@@ -30,7 +30,7 @@ _WHY: Final[Mapping[Scope, str]] = {
     Scope.CUT_SHORT: "the run was cut short, or still goes on",
     Scope.HOLED: "events of the run are missing in the history",
     Scope.DAMAGED: "times of its events are damaged",
-    Scope.MERGED: "several processes recorded the run; the nightly job reverify verifies it",
+    Scope.MERGED: "several processes recorded the run, so its events have no common numbering",
 }
 
 
