@@ -29,9 +29,9 @@ from api.runbooks import INDEX, SUFFIX, Reader, runbooks
 from api.timeline import RANGE, Timeline, timeline_span
 from api.view import Archive
 from prober.config.models import Api
+from prober.core.coverage import opportunities_of
 from prober.core.findings import Kind, Status
 from prober.core.kinds import Symptom
-from prober.core.opportunity_counters import opportunities_of
 from prober.core.verdict import Verdict
 from prober.probes.catalogue import is_fed
 from prober.sinks.live.snapshot import InstanceSnapshot, StatusSnapshot

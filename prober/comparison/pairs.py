@@ -5,7 +5,7 @@ candidate that began at about the same time. Events that affect both, such as a 
 
 *Measurements of a run* are its counts everywhere else (`prober.slo.counts`), with one difference: of the guarantees about order, redelivery
 and affinity only opportunities count. These are decisions of the service that would be reported as a violation if they were wrong
-(`prober.core.opportunity_counters`). A redelivery without a later message cannot be wrong, so it proves nothing. The undecided share stays
+(`prober.core.coverage`). A redelivery without a later message cannot be wrong, so it proves nothing. The undecided share stays
 the same.
 
 *Exclusions:* a run that an internal error of the prober ended proves nothing about its target, nor does its pair. A run that could not

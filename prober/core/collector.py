@@ -1,22 +1,17 @@
-"""Collection of the findings of the checks, and counters of the situations that they observe.
+"""Collection of the findings of the checks.
 
 Every check states its finding with the status that the evidence supports. The collector adds the facts that all findings of the key share.
 Where a control operation (seek, purge, filter change) or a hole in the record may explain the facts, it changes a violation to
 indeterminate: a grace period hides nothing.
-
-A run without redeliveries proves nothing about redelivery. So the checker counts the situations that the guarantees are about, and a
-probe names the counters that must not be 0. The check of each guarantee also counts its opportunities to report a violation
-(`opportunities`).
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from prober.core.coverage import Coverage
 from prober.core.events import LONG_AGO, Delivered, Ended, Event
 from prober.core.findings import EPOCHS, Facts, Finding, Kind, Status
 from prober.core.kinds import KINDS, WITHIN_A_REGION
@@ -42,82 +37,6 @@ ONE_REGION: Final = "not published in several regions: the rules exclude that, o
 
 NOTHING: Final[Mapping[str, float]] = {}
 """The assumptions of an informational finding: none."""
-
-INFO: Final = Status.INFO
-
-
-@dataclass(slots=True)
-class Counts:
-    """Counters of a history: plain attributes, since every event changes several; readers use `by_name`.
-
-    keys        the number of keys, known at the end.
-    findings    by their status, named `findings_violation` and so on.
-    """
-
-    acks: int = 0
-    acks_confirmed: int = 0
-    affinity_moves_outstanding_no: int = 0
-    affinity_moves_outstanding_unknown: int = 0
-    affinity_moves_outstanding_yes: int = 0
-    opportunities_affinity: int = 0
-    opportunities_confirmed: int = 0
-    opportunities_dead_letter: int = 0
-    opportunities_divergence: int = 0
-    opportunities_filter: int = 0
-    opportunities_order: int = 0
-    opportunities_outstanding: int = 0
-    opportunities_overlap: int = 0
-    opportunities_push_failed: int = 0
-    opportunities_redelivery: int = 0
-    opportunities_redelivery_acked: int = 0
-    opportunities_seek: int = 0
-    dead_lettered: int = 0
-    deliveries_among_several: int = 0
-    deliveries_first: int = 0
-    deliveries_foreign: int = 0
-    deliveries_redelivery: int = 0
-    deliveries_unnumbered: int = 0
-    deliveries_unplaced: int = 0
-    deliveries_unrecorded: int = 0
-    deliveries_without_key: int = 0
-    early_redeliveries: int = 0
-    interruptions: int = 0
-    keys: int = 0
-    keys_forgotten: int = 0
-    lease_expiries: int = 0
-    nacks: int = 0
-    numberings: int = 0
-    numbers_repeated: int = 0
-    numbers_unverified: int = 0
-    publisher_duplicates: int = 0
-    publishes_abandoned: int = 0
-    publishes_confirmed: int = 0
-    publishes_invoked: int = 0
-    publishes_rejected: int = 0
-    publishes_unknown: int = 0
-    pulls_concurrent: int = 0
-    redeliveries_of_acked: int = 0
-    rewinds: int = 0
-    rewinds_inside_a_run: int = 0
-    rewinds_to_acked: int = 0
-    seeks: int = 0
-    service_duplicates: int = 0
-    sessions_closed: int = 0
-    findings: dict[Status, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
-
-    def by_name(self) -> Counter[str]:
-        """Return all counters that are not 0."""
-        return Counter({name: count for name, count in self._named() if count})
-
-    def _named(self) -> Iterator[tuple[str, int]]:
-        for name in COUNTED:
-            yield name, getattr(self, name)
-        for status, count in self.findings.items():
-            yield f"findings_{status}", count
-
-
-COUNTED: Final = tuple(one.name for one in fields(Counts) if one.name != "findings")
-"""The names of all counters except those of findings."""
 
 
 class FindingsCollector:
@@ -146,7 +65,7 @@ class FindingsCollector:
     )
 
     def __init__(
-        self, subscription: str, key: str, assumptions: Assumptions, file: Callable[[Finding], None], counts: Counts
+        self, subscription: str, key: str, assumptions: Assumptions, file: Callable[[Finding], None], counts: Coverage
     ) -> None:
         self.subscription = subscription
         self.key = key
@@ -235,9 +154,9 @@ class FindingsCollector:
         numbers = set(witnesses)
         numbers.discard(0)
         proof = tuple(sorted(numbers)[:WITNESSES_MAX])
-        assumed = NOTHING if status is INFO else self._assumptions.behind(kind, ids_alone=self.ids_alone)
+        assumed = NOTHING if status is Status.INFO else self._assumptions.behind(kind, ids_alone=self.ids_alone)
         reported = {**facts, EPOCHS: self.epochs} if self.epochs > 1 else facts
-        why = () if status is INFO else self._reasons(kind, doubt, reasons)
+        why = () if status is Status.INFO else self._reasons(kind, doubt, reasons)
         self._file(Finding(kind, status, self.subscription, self.key, t, proof, reported, doubt, assumed, why))
 
 

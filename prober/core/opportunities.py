@@ -1,9 +1,6 @@
-"""Opportunities to observe a violation, and effects of redeliveries, as counters.
+"""Opportunities to observe a violation (see `coverage`), and effects of redeliveries, as counters.
 
-`prober.core.opportunity_counters` lists the counters.
-
-An *opportunity* is a decision of the service that the checker would have reported as a violation if it had been wrong. A doubtful decision
-is no opportunity. Opportunities are counted in the assumed order of sends, when that order is first decided.
+Opportunities are counted in the assumed order of sends, when that order is first decided.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ class Experiment:
     paced          publishes at a rate; others send each burst at once. `rate_problem`: error in that load, empty if it is right.
     wire_only      shows nothing through Google's client library.
     traffic        traffic of an undisturbed run with a workload.
-    opportunities  opportunities of a run at the wire to see a violation, by counter (`prober.core.opportunity_counters`).
+    opportunities  opportunities of a run at the wire to see a violation, by counter (`prober.core.coverage`).
     feeds          indicators it measures, with the least number of their events in a run.
     disturbs       indicators that it disturbs: its events are not counted there. It keeps messages unanswered, breaks streams, removes
                    subscribers or publishes before there is one, and so delays later messages of the same key: a client library, for

@@ -1,6 +1,6 @@
 """Smallest violation rate that is found, from the opportunities of a run.
 
-`prober.core.opportunity_counters` counts the opportunities.
+`prober.core.coverage` counts the opportunities.
 
 If the service violates a guarantee at each opportunity with probability p, independently, n opportunities find a violation with probability
 1 - (1 - p)^n. An intermittent fault is found less often.
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from math import pow
 from typing import Final
 
-from prober.core.opportunity_counters import OPPORTUNITIES
+from prober.core.coverage import OPPORTUNITIES
 from prober.slo.objectives import HOUR_S
 
 SURE: Final = 0.95

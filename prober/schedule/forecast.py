@@ -2,7 +2,7 @@
 
 The cost is the list price of a month on the real service, compared with the budget of the configuration.
 
-The rarest fault is computed for each objective of a guarantee, from the planned opportunities (`prober.core.opportunity_counters`) of all
+The rarest fault is computed for each objective of a guarantee, from the planned opportunities (`prober.core.coverage`) of all
 probes that run on a target at the wire, at their scheduled rates. Through a client library there are fewer opportunities, or none, since
 its deliveries may be delayed without bound.
 """

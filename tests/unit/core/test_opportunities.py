@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from prober.core.collector import COUNTED
+from prober.core.coverage import COUNTED, OPPORTUNITIES, opportunities_of
 from prober.core.findings import Kind, Status
-from prober.core.opportunity_counters import OPPORTUNITIES, opportunities_of
 from prober.core.rules import Mode
 from prober.core.verifier import Verifier
 from tests.notation import history

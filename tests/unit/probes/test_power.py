@@ -8,7 +8,7 @@ import pytest
 
 from prober.cli import main
 from prober.config.loading import load
-from prober.core.opportunity_counters import OPPORTUNITIES
+from prober.core.coverage import OPPORTUNITIES
 from prober.probes.catalogue import ProbeName
 from prober.probes.power import SURE, share_found
 from prober.schedule.instances import instances_of
