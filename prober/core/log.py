@@ -217,10 +217,10 @@ class Log:
         """Return an iterator over the known positions strictly between two."""
         return iter(range(max(after, self.floor) + 1, min(before, self.frontier + 1)))
 
-    # --- as the view of a send: see `model.View` ---
+    # --- as the view of a send: see `model.Send` ---
 
     def skipped(self, after: int, before: int) -> list[int]:
-        """Return the positions between two that are still to be delivered."""
+        """Return the positions between two that are still to be delivered: not dead-lettered, and not unplaced."""
         return [one for one in self.between(after, before) if self.may_be_pending(one)]
 
     def may_be_pending(self, position: int) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from math import inf
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from prober.core.excuses import CONFIRMED_AHEAD, GRACE, doubt_of, ruled_out
 from prober.core.facts import Delivery, Ends, ends_of
@@ -37,9 +37,12 @@ from prober.core.situation import held_below
 
 if TYPE_CHECKING:
     from prober.core.key import KeyChecker
-    from prober.core.names import RecordName
+    from prober.core.log import Log
     from prober.core.publications import Publication
+    from prober.core.search_view import SearchView
     from prober.core.subscription import Subscription
+
+    View: TypeAlias = Log | SearchView
 
 HELD_MAX: Final = 16
 """Number of held deliveries in a problem, the lowest ones: one is enough to prove it, and a subscriber may hold thousands."""
@@ -78,50 +81,11 @@ class Problem:
         return self.doubt, *(one for one in self.besides if one != self.doubt)
 
 
-class View(Protocol):
-    """The log before a send."""
-
-    def skipped(self, after: int, before: int) -> Sequence[int]:
-        """Return the positions between two that are still to be delivered: not dead-lettered, and not unplaced."""
-
-    def low(self, position: int) -> int:
-        """Return the first position of the group of a position."""
-
-    def high(self, position: int) -> int:
-        """Return the last position of the group of a position."""
-
-    def is_open(self, one: int, other: int) -> bool:
-        """Return whether the order of two final positions is uncertain."""
-
-    def acked(self, position: int, by_t: float, since_t: float = -inf) -> bool:
-        """Return whether an acknowledgement that may refer to a position was sent by a time, and after another."""
-
-    def ack_confirmed(self, position: int, by_t: float) -> bool:
-        """Return whether an acknowledgement of a position may have been confirmed by a time."""
-
-    def provably_confirmed(self, position: int, by_t: float) -> bool:
-        """Return whether an acknowledgement of a delivery of a position was confirmed before a time."""
-
-    def stays(self, position: int) -> bool:
-        """Return whether no control operation has passed over a position, although its publish precedes the end of the operation."""
-
-    def invoked_t(self, position: int) -> float:
-        """Return when the publish of a position was invoked."""
-
-    def holds(self, position: int) -> bool:
-        """Return whether a position is not forgotten."""
-
-    def redelivered(self, upto: int, after: int, before: int) -> Delivery | None:
-        """Return the first redelivery of a position up to `upto`, among events between two, that may have been sent at another time."""
-
-    def named(self, position: int) -> RecordName:
-        """Return the name of the record at a position."""
-
-
 @dataclass(slots=True)
 class Send:
     """The next send: a delivery with the state before it.
 
+    view        the log before it, from the viewpoint of the order of arrival or of a searched order.
     position    of its record; if that is new, the next one.
     before      the send before it in its region, if that is known.
     held        deliveries that may be held, the highest position first.

@@ -26,66 +26,66 @@ class SearchView:
     situation: Situation
 
     def skipped(self, after: int, before: int) -> list[int]:
-        """See `model.View`."""
+        """See `Log`."""
         search = self.search
         committed = [one for one in search.log.between(after, min(before, search.frontier + 1)) if search.log.may_be_pending(one)]
         uncommitted = range(max(after, search.frontier) + 1, before)
         return [*committed, *(one for one in uncommitted if not search.is_unplaced(self.situation, one))]
 
     def low(self, position: int) -> int:
-        """See `model.View`."""
+        """See `Log`."""
         return position if position > self.search.frontier else self.search.log.low(position)
 
     def high(self, position: int) -> int:
-        """See `model.View`."""
+        """See `Log`."""
         search = self.search
         return position if position > search.frontier else min(search.log.high(position), search.frontier)
 
     def is_open(self, one: int, other: int) -> bool:
-        """See `model.View`."""
+        """See `Log`."""
         return self.search.log.is_open(one, other)
 
     def acked(self, position: int, by_t: float, since_t: float = -inf) -> bool:
-        """See `model.View`."""
+        """See `Log`."""
         if any(since_t < one.acked_t <= by_t for one in self.search.deliveries_at(self.situation, position)):
             return True
         return position <= self.search.frontier and self.search.log.acked(position, by_t, since_t)
 
     def ack_confirmed(self, position: int, by_t: float) -> bool:
-        """See `model.View`."""
+        """See `Log`."""
         log, token = self.search.log, self.search.token_at(self.situation, position)
         return any(log.ack_confirmed(one, by_t) for one in log.positions_of(token))
 
     def provably_confirmed(self, position: int, by_t: float) -> bool:
-        """See `model.View`."""
+        """See `Log`."""
         came = self.search.deliveries_at(self.situation, position)
         return all(one.t <= by_t for one in came) and self.ack_confirmed(position, by_t)
 
     def stays(self, position: int) -> bool:
-        """See `model.View`."""
+        """See `Log`."""
         if position <= self.search.frontier:
             return self.search.log.stays(position)
         return self.search.subscription.stays(self.search.first_at(self.situation, position))
 
     def invoked_t(self, position: int) -> float:
-        """See `model.View`."""
+        """See `Log`."""
         if position <= self.search.frontier:
             return self.search.log.invoked_t(position)
         one = self.search.first_at(self.situation, position)
         return -inf if one.publication is None else one.publication.invoked_t
 
     def holds(self, position: int) -> bool:
-        """See `model.View`."""
+        """See `Log`."""
         return position > self.search.frontier or self.search.log.holds(position)
 
     def redelivered(self, upto: int, after: int, before: int) -> Delivery | None:
-        """See `model.View`."""
+        """See `Log`."""
         search = self.search
         found = ((index, one) for index, one in enumerate(search.items) if after < one.number < before and not one.first)
         return next((one for index, one in found if 0 < search.position(self.situation, index) <= upto), None)
 
     def named(self, position: int) -> RecordName:
-        """See `model.View`."""
+        """See `Log`."""
         if position <= self.search.frontier:
             return self.search.log.named(position)
         return RecordName.of(self.search.first_at(self.situation, position))
