@@ -15,7 +15,7 @@ from prober.core.coverage import Coverage
 from prober.core.events import LONG_AGO, Delivered, Ended, Event
 from prober.core.findings import EPOCHS, Facts, Finding, Kind, Status
 from prober.core.kinds import KINDS, WITHIN_A_REGION
-from prober.core.rules import Assumptions, Rules
+from prober.core.rules import Rules, assumptions_of
 
 WITNESSES_MAX = 16
 SEQS_SHOWN = 20
@@ -50,7 +50,6 @@ class FindingsCollector:
     """
 
     __slots__ = (
-        "_assumptions",
         "_file",
         "counts",
         "dead_letters",
@@ -64,13 +63,10 @@ class FindingsCollector:
         "subscription",
     )
 
-    def __init__(
-        self, subscription: str, key: str, assumptions: Assumptions, file: Callable[[Finding], None], counts: Coverage
-    ) -> None:
+    def __init__(self, subscription: str, key: str, rules: Rules, file: Callable[[Finding], None], counts: Coverage) -> None:
         self.subscription = subscription
         self.key = key
-        self.rules: Rules = assumptions.rules
-        self._assumptions = assumptions
+        self.rules = rules
         self.counts = counts
         self.grace_until_t = LONG_AGO
         self.grace_cause = ""
@@ -154,7 +150,7 @@ class FindingsCollector:
         numbers = set(witnesses)
         numbers.discard(0)
         proof = tuple(sorted(numbers)[:WITNESSES_MAX])
-        assumed = NOTHING if status is Status.INFO else self._assumptions.behind(kind, ids_alone=self.ids_alone)
+        assumed = NOTHING if status is Status.INFO else assumptions_of(self.rules, kind, ids_alone=self.ids_alone)
         reported = {**facts, EPOCHS: self.epochs} if self.epochs > 1 else facts
         why = () if status is Status.INFO else self._reasons(kind, doubt, reasons)
         self._file(Finding(kind, status, self.subscription, self.key, t, proof, reported, doubt, assumed, why))

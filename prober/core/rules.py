@@ -131,36 +131,19 @@ ASSUMED_IN_WORDS: Final[Mapping[str, str]] = {
 """Texts for assumptions that are no bounds of `Rules`, whose names and values mean nothing to a reader."""
 
 
-class Assumptions:
-    """The bounds that findings under these rules rely on: the first facts to check when a finding is doubted."""
+def assumptions_of(rules: Rules, kind: Kind, *, ids_alone: bool) -> Mapping[str, float]:
+    """Return the bounds that findings of a kind rely on, by name: the first facts to check when a finding is doubted.
 
-    __slots__ = ("_known", "rules")
-
-    def __init__(self, rules: Rules) -> None:
-        self.rules = rules
-        self._known: dict[tuple[Kind, bool], Mapping[str, float]] = {}
-
-    def behind(self, kind: Kind, *, ids_alone: bool) -> Mapping[str, float]:
-        """Return the assumptions of one kind, by name; findings share the mapping.
-
-        `ids_alone`: no publish times were recorded, so a comparison of positions assumes one record per message id.
-        """
-        known = self._known.get((kind, ids_alone))
-        if known is None:
-            known = self._known[kind, ids_alone] = self._gather(kind, ids_alone=ids_alone)
-        return known
-
-    def _gather(self, kind: Kind, *, ids_alone: bool) -> Mapping[str, float]:
-        assumed = {name: float(getattr(self.rules, name)) for name in (*KINDS[kind].assumptions, *self._delays(kind))}
-        if ids_alone and KINDS[kind].by_position:
-            assumed[ONE_RECORD_PER_ID] = 1.0
-        if self.rules.depends_on_region(kind):
-            assumed[ONE_REGION_PER_KEY] = 1.0
-        return assumed
-
-    def _delays(self, kind: Kind) -> tuple[str, ...]:
-        """Return the names of the bounds that delayed the start of a deadline."""
-        if not KINDS[kind].is_wait:
-            return ()
-        held = () if self.rules.mode is Mode.STREAMING else _RESPONSE
-        return (*held, "retry_backoff_max_s") if self.rules.retry_backoff_max_s else held
+    `ids_alone`: no publish times were recorded, so a comparison of positions assumes one record per message id.
+    """
+    meaning = KINDS[kind]
+    bounds = meaning.assumptions
+    if meaning.is_wait:  # the bounds that delayed the start of a deadline
+        bounds += () if rules.mode is Mode.STREAMING else _RESPONSE
+        bounds += ("retry_backoff_max_s",) if rules.retry_backoff_max_s else ()
+    assumed = {name: float(getattr(rules, name)) for name in bounds}
+    if ids_alone and meaning.by_position:
+        assumed[ONE_RECORD_PER_ID] = 1.0
+    if rules.depends_on_region(kind):
+        assumed[ONE_REGION_PER_KEY] = 1.0
+    return assumed

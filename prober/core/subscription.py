@@ -10,7 +10,7 @@ from prober.core.clocks import Clocks
 from prober.core.events import LONG_AGO, Closed, Opened
 from prober.core.facts import Delivery, Grace, Loss, Session
 from prober.core.opportunities import SubscriptionOpportunities
-from prober.core.rules import Assumptions, Mode, Rules
+from prober.core.rules import Mode, Rules
 
 SESSIONS_KEPT: Final = 4096
 """Number of remembered open sessions, and of lost ones; beyond that the oldest are forgotten."""
@@ -39,7 +39,6 @@ class Subscription:
         self.name = name
         self.index: int = index
         self.rules = rules
-        self.assumptions = Assumptions(rules)
         self.streaming = rules.mode is Mode.STREAMING
         self.is_plain = not (rules.filtered or rules.exactly_once)
         self.sessions: dict[str, Session] = {}

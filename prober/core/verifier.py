@@ -357,7 +357,7 @@ class Verifier:
         self._watch(checker)  # earlier publishes are pending
 
     def _new_checker(self, group: KeyGroup, subscription: Subscription) -> KeyChecker:
-        collector = FindingsCollector(subscription.name, group.key, subscription.assumptions, self._file, self._counts)
+        collector = FindingsCollector(subscription.name, group.key, subscription.rules, self._file, self._counts)
         for grace in subscription.graces:  # it holds for keys that appear in it as well
             collector.excuse(grace.until_t, grace.cause)
         return KeyChecker(collector, subscription, group, self._counts)
