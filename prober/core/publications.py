@@ -15,12 +15,6 @@ from prober.core.events import LONG_AGO
 if TYPE_CHECKING:
     from prober.core.facts import Delivery
 
-EPOCHS_KEPT: Final = 64
-"""Number of epochs per key; beyond that the one idle longest is forgotten, and its messages count as foreign."""
-OPEN_KEPT: Final = 65_536
-"""Number of unsettled publications per epoch; beyond that the oldest are forgotten and no longer verified."""
-UNLIMITED: Final = 1 << 62
-"""The size of a message whose size was not recorded, in bytes: it uses up any flow control."""
 EXCEPTIONS_KEPT: Final = 64
 """Number of holes in the numbering per epoch; beyond that an unrecorded number proves nothing."""
 NONE_REPEATED: Final[frozenset[int]] = frozenset()
@@ -256,11 +250,6 @@ class Epoch:
             self._fill(seq)
         return False
 
-    def forget(self) -> None:
-        """Forget the publications after a hole in the record."""
-        self.complete = False
-        self.open.clear()
-
     def _repeat(self, seq: int) -> None:
         if len(self._repeated) < EXCEPTIONS_KEPT:
             self._repeated |= {seq}
@@ -280,106 +269,3 @@ class Epoch:
         self._skipped = tuple(hole for hole in self._skipped if hole != (low, high))
         self._skip(low, seq - 1)
         self._skip(seq + 1, high)
-
-
-class Ledger:
-    """The publishes of one key by epoch.
-
-    holed       whether publishes may be missing from the record so far.
-    forgotten   the number of forgotten epochs and publications.
-    largest     the size of the largest message, in bytes; `UNLIMITED` once a size was not recorded.
-    """
-
-    __slots__ = ("_ended", "_latest", "epochs", "forgotten", "holed", "largest", "rank")
-
-    def __init__(self) -> None:
-        self.epochs: dict[str, Epoch] = {}
-        self.rank = self.forgotten = self.largest = 0
-        self.holed = False
-        self._latest = ""
-        self._ended: dict[str, int] | None = None
-
-    def invoke(self, name: str, seq: int, generation: int, t: float, number: int, region: str, size: int) -> Publication | None:
-        """Note an invoked publish; return its publication, None if that was settled before."""
-        largest = size or UNLIMITED
-        if largest > self.largest:
-            self.largest = largest
-        epoch = self.epochs.get(name)
-        if epoch is None:
-            epoch = self._begin(name, seq, t, generation)
-        elif name != self._latest:
-            self.epochs[name] = self.epochs.pop(name)
-        self._latest = name
-        if region not in epoch.regions:
-            epoch.regions += (region,)
-        publication = epoch.open.get(seq)
-        if publication is not None:
-            publication.repeat(generation, t, region, size)
-            return publication
-        if seq == epoch.last + 1 and epoch.last:
-            epoch.last = seq
-        elif epoch.note(seq):
-            return None
-        self.rank += 1
-        publication = epoch.open[seq] = Publication(epoch, seq, self.rank, t, number, region, size)
-        if generation > 0:
-            publication.begun_before(generation)
-        if len(epoch.open) > OPEN_KEPT:
-            self.drop(next(iter(epoch.open.values())))
-        return publication
-
-    def drop(self, publication: Publication) -> None:
-        """Forget a publication."""
-        del publication.epoch.open[publication.seq]
-        publication.epoch.complete = False
-        self.forgotten += 1
-
-    def find(self, name: str, seq: int) -> Publication | None:
-        """Return the publication of a sequence number, if it is not settled."""
-        epoch = self.epochs.get(name)
-        return None if epoch is None else epoch.open.get(seq)
-
-    def ended(self, name: str, seq: int) -> Publication | None:
-        """Return the publication of an attempt that ended, if it is not settled."""
-        epoch = self.epochs.get(name)
-        if epoch is None:
-            self._note_end(name, seq)
-            return None
-        return epoch.open.get(seq)
-
-    def primary(self, token: int) -> Publication | None:
-        """Return the unsettled publication that was confirmed with this token."""
-        for epoch in self.epochs.values():
-            for publication in epoch.open.values():
-                if publication.token == token:
-                    return publication
-        return None
-
-    def interrupt(self) -> None:
-        """Note a hole in the record."""
-        self.holed = True
-        for epoch in self.epochs.values():
-            epoch.complete = False
-            for publication in epoch.open.values():
-                publication.unknown, publication.failed = True, False
-
-    def _begin(self, name: str, seq: int, t: float, generation: int) -> Epoch:
-        if len(self.epochs) >= EPOCHS_KEPT:
-            self.evict(self.epochs.pop(next(iter(self.epochs))))
-        epoch = self.epochs[name] = Epoch(name, complete=(seq == 1 or not self.holed) and generation == 0)
-        epoch.began_t = t
-        if self._ended:
-            epoch.ended_unseen = self._ended.pop(name, 0)
-        return epoch
-
-    def evict(self, epoch: Epoch) -> None:
-        """Forget an epoch."""
-        del epoch
-        self.forgotten += 1
-
-    def _note_end(self, name: str, seq: int) -> None:
-        """Note the end of an attempt in an epoch without a recorded start."""
-        ended = self._ended = self._ended or {}
-        ended[name] = max(seq, ended.pop(name, 0))
-        if len(ended) > EPOCHS_KEPT:
-            del ended[next(iter(ended))]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from prober.core.events import Acked, Delivered, Event
-from prober.core.publications import EPOCHS_KEPT
+from prober.core.group import EPOCHS_KEPT
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from tests.notation import history
