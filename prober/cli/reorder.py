@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 
 from prober.cli.findings import one_line
 from prober.core.events import Event
-from prober.ordering.measurement import STREAMS_MAX, Arrivals, MeasuredStream, OrderMeasurement, OrderReport
+from prober.ordering.measurement import STREAMS_MAX, MeasuredStream, OrderMeasurement, OrderReport
 from prober.ordering.reordering import Summary
+from prober.ordering.resequencer import Arrivals
 from prober.traces.header import TraceHeader
 
 SHOWN_IN_TEXT: Final = 20

@@ -17,29 +17,17 @@ are counted as not measured.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 from typing import Final, NamedTuple
 
 from prober.core.events import Delivered, Event, PublishInvoked
 from prober.ordering.reordering import ReorderMeter, Summary
-from prober.ordering.resequencer import (
-    ArrivalOutcome,
-    EpochEnded,
-    GaveUp,
-    OrderRange,
-    Output,
-    Reason,
-    Refused,
-    Released,
-    Resequencer,
-    ResequencerLimits,
-    Waiting,
-)
+from prober.ordering.resequencer import GAPS_MAX, Arrivals, Resequencer
 
 STREAMS_MAX: Final = 10_000
-GAPS_MAX: Final = 100
+WAITING_MAX: Final = 100_000
+"""Number of messages that may wait on all streams; beyond that the stream with the most of them gives its waits up."""
 N_MAX: Final = 100
 EXTENT_BINS: Final = 100
 
@@ -50,75 +38,6 @@ class StreamName(NamedTuple):
     subscription: str
     key: str
     epoch: str
-
-
-@dataclass(slots=True)
-class Arrivals:
-    """Deliveries by outcome, as a resequencer with timeouts classifies them.
-
-    Each field counts deliveries unless its row names something else.
-
-    deliveries         all that were measured: the sum of in_order, early, late, duplicates, late_or_duplicate and before_start.
-    in_order           the next expected message.
-    early              an earlier message was missing, so it had to wait.
-    overtook           of the early ones: its wait ended by timeout, and it was released before the missing ones.
-    waiting            of the early ones: its wait had not ended when the history did.
-    late               received after it had been given up.
-    duplicates         its number had been received before.
-    late_or_duplicate  either of the two; too many numbers were given up to remember which.
-    before_start       its number is below the first of its stream.
-    gave_up            missing numbers that were given up because a wait timed out.
-    gave_up_early      missing numbers that were given up because too many messages waited at once.
-    forgotten          how often the stream was idle for so long that it restarted from its first number.
-    released           released messages.
-    """
-
-    deliveries: int = 0
-    early: int = 0
-    overtook: int = 0
-    late: int = 0
-    duplicates: int = 0
-    late_or_duplicate: int = 0
-    before_start: int = 0
-    gave_up: int = 0
-    gave_up_early: int = 0
-    forgotten: int = 0
-    released: int = 0
-
-    @property
-    def in_order(self) -> int:
-        """The number of deliveries without the early and the refused ones."""
-        return self.deliveries - self.early - self.late - self.duplicates - self.late_or_duplicate - self.before_start
-
-    @property
-    def waiting(self) -> int:
-        """The number of early messages that were not released; every in-order message was released at once."""
-        return self.in_order + self.early - self.released
-
-    def take(self, output: Output[None]) -> None:
-        """Count one output of the resequencer of this stream."""
-        match output:
-            case Waiting():
-                self.early += 1
-            case Released():
-                self.released += 1
-                self.overtook += output.outcome is ArrivalOutcome.OVERTOOK
-            case Refused():
-                self._refused(output.outcome)
-            case GaveUp(first=first, last=last, reason=Reason.TIMEOUT):
-                self.gave_up += last - first + 1
-            case GaveUp(first=first, last=last):
-                self.gave_up_early += last - first + 1
-            case EpochEnded():
-                self.forgotten += 1
-            case _:  # the beginning of an epoch; completion, which needs a last number
-                pass
-
-    def _refused(self, outcome: ArrivalOutcome) -> None:
-        self.late += outcome is ArrivalOutcome.LATE
-        self.duplicates += outcome is ArrivalOutcome.DUPLICATE
-        self.late_or_duplicate += outcome is ArrivalOutcome.LATE_OR_DUPLICATE
-        self.before_start += outcome is ArrivalOutcome.BEFORE_START
 
 
 class MeasuredStream(NamedTuple):
@@ -167,12 +86,10 @@ class OrderReport:
         return max((each.reordering.extent_max for each in self.streams), default=0)
 
 
-@dataclass(slots=True)
-class _Stream:
+class _Stream(NamedTuple):
     name: StreamName
-    bounds: OrderRange
+    resequencer: Resequencer
     meter: ReorderMeter
-    arrivals: Arrivals = field(default_factory=Arrivals)
 
 
 class OrderMeasurement:
@@ -181,7 +98,7 @@ class OrderMeasurement:
     wait_timeout_s      how long a resequencer waits for a missing message, from the arrival of the one that has to wait.
     idle_timeout_s      after how long without activity it forgets a stream; the next message restarts it.
     start_known         False: the subscription may have been made after the first publish of an epoch.
-    bounds              the first and the last number of every stream, if these are agreed; then numbers may start below 1.
+    initial             the first number of every stream, if that is agreed; then numbers may start below 1.
     """
 
     def __init__(
@@ -191,18 +108,20 @@ class OrderMeasurement:
         *,
         start_known: bool = True,
         streams_max: int = STREAMS_MAX,
-        bounds: OrderRange | None = None,
+        initial: int | None = None,
     ) -> None:
         """Create a measurement. Raises ValueError for a timeout that is not positive."""
-        limits = ResequencerLimits(wait_timeout_s, idle_timeout_s, groups=streams_max, gaps_per_group=GAPS_MAX)
-        self._resequencer: Resequencer[None] = Resequencer(limits)
+        if not (wait_timeout_s > 0 and idle_timeout_s > 0):
+            raise ValueError("timeouts must be positive")
+        self._timeouts = wait_timeout_s, idle_timeout_s
         self._start_known = start_known
-        self._bounds = bounds
+        self._initial = initial
         self._streams_max = streams_max
-        self._streams: dict[Hashable, _Stream] = {}
+        self._streams: dict[StreamName, _Stream] = {}
+        self._waiting = 0
         self._published: dict[tuple[str, str], tuple[int, int]] = {}  # the lowest and the highest number of an epoch of a key
         self._without_key = self._without_number = self._not_published = self._not_followed = 0
-        self._latest_t = -inf
+        self._now = self._latest_t = -inf
 
     def observe(self, event: Event) -> None:
         """Measure the next event."""
@@ -214,8 +133,8 @@ class OrderMeasurement:
 
     def report(self) -> OrderReport:
         """Return the measurements at the time of the latest event; waits that end later have not ended."""
-        self._count(self._resequencer.advance(self._latest_t))
-        measured = [MeasuredStream(each.name, each.arrivals, each.meter.summary()) for each in self._streams.values()]
+        self._advance(self._latest_t)
+        measured = [MeasuredStream(each.name, each.resequencer.arrivals, each.meter.summary()) for each in self._streams.values()]
         measured.sort(key=lambda each: each.name)
         measured.sort(key=lambda each: each.badness, reverse=True)
         not_measured = self._without_key, self._without_number, self._not_published, self._not_followed
@@ -230,16 +149,33 @@ class OrderMeasurement:
     def _deliver(self, event: Delivered) -> None:
         if not event.key:
             self._without_key += 1
-        elif event.seq < 1 and self._bounds is None:
+        elif event.seq < 1 and self._initial is None:
             self._without_number += 1
         elif event.seq > self._published.get((event.key, event.epoch), (0, inf))[1]:
             self._not_published += 1
         elif (stream := self._stream(event)) is None:
             self._not_followed += 1
         else:
-            stream.arrivals.deliveries += 1
             stream.meter.observe(event.seq, event.t)
-            self._count(self._resequencer.arrive(event.t, stream.name, event.seq, None, stream.bounds))
+            self._arrive(stream.resequencer, event)
+
+    def _arrive(self, resequencer: Resequencer, event: Delivered) -> None:
+        waited = resequencer.arrivals.waiting
+        self._now = max(self._now, event.t)
+        resequencer.arrive(event.seq, self._now)
+        self._waiting += resequencer.arrivals.waiting - waited
+        if self._waiting > WAITING_MAX:
+            self._advance(event.t)
+            if self._waiting > WAITING_MAX:
+                most = max(self._streams.values(), key=lambda each: each.resequencer.arrivals.waiting).resequencer
+                self._waiting -= most.arrivals.waiting
+                most.give_up()
+
+    def _advance(self, t: float) -> None:
+        self._now = max(self._now, t)
+        for stream in self._streams.values():
+            stream.resequencer.advance(self._now)
+        self._waiting = sum(stream.resequencer.arrivals.waiting for stream in self._streams.values())
 
     def _stream(self, event: Delivered) -> _Stream | None:
         """Return the stream of a delivery; None if the maximum of streams is followed already."""
@@ -247,18 +183,13 @@ class OrderMeasurement:
         if name not in self._streams and len(self._streams) < self._streams_max:
             first = self._first_number(event)
             meter = ReorderMeter(first, n_max=N_MAX, gaps=GAPS_MAX, extent_bins=EXTENT_BINS)
-            self._streams[name] = _Stream(name, self._bounds or OrderRange(event.seq if first is None else first), meter)
+            resequencer = Resequencer(event.seq if first is None else first, *self._timeouts)
+            self._streams[name] = _Stream(name, resequencer, meter)
         return self._streams.get(name)
 
     def _first_number(self, event: Delivered) -> int | None:
-        if self._bounds is not None:
-            return self._bounds.initial
-        if not self._start_known:
-            return None
+        if self._initial is not None or not self._start_known:
+            return self._initial
         if (published := self._published.get((event.key, event.epoch))) is not None:
             return published[0]
         return 1 if len(self._published) < self._streams_max else None  # its publishes could not be kept
-
-    def _count(self, outputs: list[Output[None]]) -> None:
-        for output in outputs:
-            self._streams[output.group].arrivals.take(output)

@@ -31,7 +31,6 @@ from prober.core.events import Delivered
 from prober.errors import NotSupported
 from prober.monitoring.comparison import ProberAges
 from prober.ordering.measurement import OrderMeasurement, OrderReport
-from prober.ordering.resequencer import OrderRange
 from prober.probes.context import Delivery, DeliveryKind, ProbeContext
 from prober.probes.cost import Traffic
 from prober.probes.experiment import Experiment, SubscriptionPlan, Workload
@@ -84,9 +83,8 @@ class ObservedStream:
         """Create empty measurements. `initial`: first number of every group; None: the first number received."""
         self.counts: Counter[str] = Counter()
         self.ages = Ages()
-        bounds = None if initial is None else OrderRange(initial)
-        self._order = OrderMeasurement(wait_timeout_s, idle_timeout_s, start_known=False, bounds=bounds)
-        self._unordered = OrderMeasurement(wait_timeout_s, idle_timeout_s, start_known=False, bounds=bounds)
+        self._order = OrderMeasurement(wait_timeout_s, idle_timeout_s, start_known=False, initial=initial)
+        self._unordered = OrderMeasurement(wait_timeout_s, idle_timeout_s, start_known=False, initial=initial)
         self.unread = self.unreadable = ""
         self.observed_until = 0.0
         self.waits = ProberAges()

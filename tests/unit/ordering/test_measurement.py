@@ -127,6 +127,24 @@ def test_no_more_streams_are_followed_than_there_is_room_for() -> None:
     assert all(each.arrivals.forgotten == 0 for each in report.streams)
 
 
+def test_the_stream_with_the_most_waits_gives_them_up_when_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prober.ordering.measurement.WAITING_MAX", 3)
+    events = [delivered(1, seq, key=key) for key, seq in (("a", 3), ("b", 3), ("b", 5), ("b", 7))]
+    arrivals = {each.name.key: each.arrivals for each in measured(events).streams}
+    assert (arrivals["a"].gave_up_early, arrivals["a"].waiting) == (0, 1)
+    assert (arrivals["b"].gave_up_early, arrivals["b"].waiting, arrivals["b"].released) == (4, 0, 3)
+
+
+def test_time_never_goes_back() -> None:
+    stream = only(measured([delivered(5, 1), delivered(4, 3), delivered(14.9, 2)]))
+    assert counts(stream) == (2, 1, 0, 0, 0, 0, 0)
+
+
+def test_timeouts_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(ValueError, match="timeouts must be positive"):
+        OrderMeasurement(0.0, IDLE_S)
+
+
 def test_where_publishes_could_not_be_kept_the_beginning_is_unknown() -> None:
     published: list[Event] = [PublishInvoked(0.0, key, "e1", 1) for key in ("a", "b", "k")]
     assert only(measured([*published, delivered(1, 7)], streams_max=2)).arrivals.in_order == 1
