@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import inf, isinf
 from typing import Any, Final
 
@@ -82,32 +82,12 @@ def _switch(value: object) -> bool:
     return value
 
 
+_READERS: Final[Mapping[str, Callable[[object], Any]]] = {"float": _seconds, "bool": _switch, "int": _whole(least=0, unbounded=0)}
+
 # How each rule is read. Null is "no bound": for a time infinity, for dead letters no policy.
-RULE_READERS: Mapping[str, Callable[[object], Any]] = {
-    "delivery_delay_max_s": _seconds,
-    "clock_error_s": _seconds,
-    "ack_deadline_s": _seconds,
-    "ack_lag_max_s": _seconds,
-    "close_detection_max_s": _seconds,
-    "exactly_once": _switch,
-    "dead_letter_max_attempts": _whole(least=0, unbounded=0),
+RULE_READERS: Final[Mapping[str, Callable[[object], Any]]] = {
+    **{rule.name: _READERS[str(rule.type)] for rule in fields(Rules) if rule.name != "mode"},
     "window": _whole(least=1, unbounded=sys.maxsize),
-    "delivery_deadline_s": _seconds,
-    "stall_deadline_s": _seconds,
-    "unacked_deadline_s": _seconds,
-    "subscription_predates_first_publish": _switch,
-    "filtered": _switch,
-    "filter_every": _whole(least=0, unbounded=0),
-    "attempts_observed": _switch,
-    "idle_after_s": _seconds,
-    "message_retention_s": _seconds,
-    "retry_backoff_max_s": _seconds,
-    "publishes_recorded": _switch,
-    "publish_time_error_s": _seconds,
-    "one_publish_region": _switch,
-    "republish_max_s": _seconds,
-    "redelivery_promised": _switch,
-    "keys_max": _whole(least=0, unbounded=0),
 }
 
 HEADER_FIELDS: Final = ("format", "version", "subscription", "key", "mode", "rules", "name", "expect")

@@ -129,10 +129,6 @@ def test_every_event_of_the_vocabulary_can_stand_in_a_file() -> None:
     assert set(EVENT_TYPES.values()) == declared
 
 
-def test_every_rule_can_stand_in_a_header() -> None:
-    assert set(RULE_READERS) | {"mode"} == set(Rules.__dataclass_fields__)
-
-
 def test_a_written_file_leaves_out_what_the_header_says(tmp_path: Path) -> None:
     path = tmp_path / "f.jsonl"
     write_trace(path, TraceHeader("s", "k"), [PublishInvoked(0.5, "k", "e", 1), PublishInvoked(1.5, "other", "e", 1)])
