@@ -12,7 +12,7 @@ from prober.core.excuses import GRACE, Excuse, at, doubt_of, ruled_out
 from prober.core.facts import Delivery, answered_by, deliveries_of
 from prober.core.findings import Facts, Kind
 from prober.core.log import ACK_CONFIRMED
-from prober.core.publications import Publication
+from prober.core.publications import Epoch, Publication
 from prober.core.rules import Rules
 
 if TYPE_CHECKING:
@@ -165,31 +165,28 @@ def verify_origin(key: KeyChecker, one: Delivery, publication: Publication | Non
     """L1: verify a record on its first delivery, or a `forgotten` one; return whether it cannot stem from the recorded publishes."""
     if forgotten and key.rules.exactly_once:
         _verify_confirmed(key, None, one, 0)
-    if publication is None:
-        return _verify_unknown(key, one, forgotten=forgotten)
-    if publication.failed:
+    epoch = key.group.epochs.get(one.epoch)
+    if publication is None and epoch is None:
+        return False
+    if publication is not None and publication.failed:
         numbers = (publication.invoked_number, one.number)
         key.collector.violation(Kind.GHOST, one.t, numbers, record_of(one), reasons=(ALL_FAILED,))
         return True
     named = key.group.primary(one.token)
-    if named is not None and named is not publication:
+    if named is not None and (named.seq, named.epoch.name) != (one.seq, one.epoch):
         facts: Facts = {**record_of(one), "confirmed_seq": named.seq, "confirmed_epoch": named.epoch.name}
         witnesses = (named.invoked_number, named.confirmed_number, one.number)
         key.collector.violation(Kind.ID_CONFLICT, one.t, witnesses, facts)
+    if publication is None:
+        assert epoch is not None
+        return _verify_unknown(key, one, epoch, forgotten=forgotten)
     if not forgotten and (publication.early_on(key.subscription.index) or publication.token not in (None, one.token)):
         verify_duplicate(key, one, publication)
     return False
 
 
-def _verify_unknown(key: KeyChecker, one: Delivery, *, forgotten: bool) -> bool:
+def _verify_unknown(key: KeyChecker, one: Delivery, epoch: Epoch, *, forgotten: bool) -> bool:
     """Verify a record whose publication is settled, or was never made."""
-    epoch = key.group.epochs.get(one.epoch)
-    if epoch is None:
-        return False
-    named = key.group.primary(one.token)
-    if named is not None and (named.seq, named.epoch.name) != (one.seq, one.epoch):
-        facts: Facts = {**record_of(one), "confirmed_seq": named.seq, "confirmed_epoch": named.epoch.name}
-        key.collector.violation(Kind.ID_CONFLICT, one.t, (named.invoked_number, named.confirmed_number, one.number), facts)
     if not epoch.was_invoked(one.seq):
         if _was_delivered_since(one, epoch.began_t - key.rules.clock_error_s):
             return True

@@ -14,7 +14,7 @@ from prober.core.findings import Fact, Facts, Kind
 from prober.core.integrity import record_of
 from prober.core.log import PRIMARY, UNPLACED
 from prober.core.model import OVERLAP, Problem
-from prober.core.names import id_of, ids_of, words_for
+from prober.core.names import Named, RecordName, id_of, ids_of, words_for
 from prober.core.publications import Publication
 from prober.core.rules import Mode
 from prober.core.send_excuses import ABSENCE, Absent, stored_before
@@ -67,20 +67,29 @@ def _was_missing(key: KeyChecker, missing: Publication, one: Delivery, arrival: 
 
 
 def _gap(key: KeyChecker, one: Delivery, missing: Sequence[Publication], problem: Problem) -> None:
-    shown = missing[:SEQS_SHOWN]
     witnesses = [one.number, *(() if one.publication is None else (one.publication.confirmed_number,))]
-    for publication in shown[:3]:
+    for publication in missing[:3]:
         witnesses += [publication.invoked_number, publication.confirmed_number]
-    facts: Facts = {
-        "seq": one.seq,
-        "epoch": one.epoch,
+    key.collector.violation(Kind.ORDER_GAP, one.t, witnesses, _of_gap(key, one, missing), problem.doubt, problem.reasons)
+
+
+def _of_gap(key: KeyChecker, record: Named, missing: Sequence[Publication]) -> Facts:
+    name, shown = RecordName.of(record), missing[:SEQS_SHOWN]
+    return {
+        "seq": name.seq,
+        "epoch": name.epoch,
         "missing": tuple(publication.seq for publication in shown),
         "missing_count": len(missing),
         "missing_epoch": missing[0].epoch.name,
-        **id_of(key, "seq", one),
+        **id_of(key, "seq", record),
         **ids_of(key, "missing", shown),
     }
-    key.collector.violation(Kind.ORDER_GAP, one.t, witnesses, facts, problem.doubt, problem.reasons)
+
+
+def _of_inversion(key: KeyChecker, late: Named, early: Named) -> Facts:
+    behind, before = RecordName.of(late), RecordName.of(early)
+    facts: Facts = {"seq": behind.seq, "epoch": behind.epoch, "after": before.seq, "after_epoch": before.epoch}
+    return {**facts, **id_of(key, "seq", late), **id_of(key, "after", early)}
 
 
 def late(key: KeyChecker, lane: Lane, publication: Publication, one: Delivery, early: Delivery) -> None:
@@ -88,14 +97,7 @@ def late(key: KeyChecker, lane: Lane, publication: Publication, one: Delivery, e
     before = early.publication
     of_one_epoch = before is not None and before.epoch is publication.epoch
     eps = 0.0 if of_one_epoch else key.rules.clock_error_s
-    facts: dict[str, Fact] = {
-        "seq": publication.seq,
-        "epoch": publication.epoch.name,
-        "after": early.seq,
-        "after_epoch": early.epoch,
-        **id_of(key, "seq", publication),
-        **id_of(key, "after", early),
-    }
+    facts = _of_inversion(key, publication, early)
     confirmed = 0 if before is None else before.confirmed_number
     reasons = (
         *stored_before(key, publication, early),
@@ -114,14 +116,8 @@ def late(key: KeyChecker, lane: Lane, publication: Publication, one: Delivery, e
     position = _published_after(lane, publication, key.rules.clock_error_s)
     if position:
         log = lane.log
-        facts.pop("after_id", None)
-        times = {
-            **facts,
-            "after": log.seq(position),
-            "after_epoch": log.epoch(position),
-            **id_of(key, "after", log.named(position)),
-        }
-        times |= {"confirmed_t": publication.confirmed_t, "invoked_t": log.invoked_t(position)}
+        facts = _of_inversion(key, publication, log.named(position))
+        times = {**facts, "confirmed_t": publication.confirmed_t, "invoked_t": log.invoked_t(position)}
         proof = publication.confirmed_number, log.number(position), one.number
         key.collector.violation(Kind.REALTIME_INVERSION, one.t, proof, times, "", (NO_ORDER,))
 
@@ -135,32 +131,22 @@ def _published_after(lane: Lane, publication: Publication, eps: float) -> int:
 
 def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int, confirmed: Publication) -> None:
     """File two records in the wrong order, or a record missing before another (see `late`)."""
-    seq, epoch, number = lane.log.seq(early), lane.log.epoch(early), lane.log.number(early)
+    log, number, before = lane.log, lane.log.number(early), lane.log.named(early)
     missing = behind if isinstance(behind, Publication) else confirmed
     absent = Absent(key, missing, _first_at(key, lane, early, confirmed), key.last_t, key.last_t)
     doubt = doubt_of(ABSENCE, absent)
     if isinstance(behind, Publication):
-        facts: Facts = {
-            "seq": seq,
-            "epoch": epoch,
-            "missing": (behind.seq,),
-            "missing_count": 1,
-            "missing_epoch": behind.epoch.name,
-            **id_of(key, "seq", lane.log.named(early)),
-            **ids_of(key, "missing", [behind]),
-        }
+        facts = _of_gap(key, before, [behind])
         witnesses = (number, behind.invoked_number, behind.confirmed_number)
         reasons = () if doubt else (_confirmed_late(key, behind), *ruled_out(ABSENCE, absent))
         key.collector.violation(Kind.ORDER_GAP, behind.confirmed_t, witnesses, facts, doubt, reasons)
         return
-    late_epoch = lane.log.epoch(behind)
-    ids = {**id_of(key, "seq", lane.log.named(behind)), **id_of(key, "after", lane.log.named(early))}
-    inversion: Facts = {"seq": lane.log.seq(behind), "epoch": late_epoch, "after": seq, "after_epoch": epoch, **ids}
-    witnesses = number, lane.log.number(behind), confirmed.confirmed_number
-    of_session = late_epoch == epoch and lane.log.flagged(early, PRIMARY)
+    inversion = _of_inversion(key, log.named(behind), before)
+    witnesses = number, log.number(behind), confirmed.confirmed_number
+    of_session = log.epoch(behind) == before.epoch and log.flagged(early, PRIMARY)
     kind, reasons = (Kind.ORDER_INVERSION, (NO_DUPLICATE, NO_ORDER)) if of_session else (Kind.REALTIME_INVERSION, (NO_ORDER,))
     if not of_session:
-        inversion = {**inversion, "confirmed_t": confirmed.confirmed_t, "invoked_t": lane.log.invoked_t(early)}
+        inversion = {**inversion, "confirmed_t": confirmed.confirmed_t, "invoked_t": log.invoked_t(early)}
     key.collector.violation(kind, key.last_t, witnesses, inversion, doubt, () if doubt else reasons)
 
 
