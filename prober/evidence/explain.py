@@ -98,15 +98,6 @@ class Wording:
         return value if isinstance(value, int | float) else 0.0
 
 
-def _order_gap(text: Wording) -> str:
-    seq, missing = text.one(), text.several("missing", "missing_count")
-    return f"Pub/Sub delivered {seq} but had not delivered {missing}, published before it and confirmed."
-
-
-def _order_inversion(text: Wording) -> str:
-    return f"Pub/Sub delivered {text.one()} for the first time after {text.one('after')}, which was published later."
-
-
 def _realtime_inversion(text: Wording) -> str:
     seq, after = text.one(), text.one("after")
     return (
@@ -127,14 +118,6 @@ def _delivered_out_of_order(text: Wording) -> str:
     if "stored_at" not in text.facts:
         return f"{sentence}."
     return f"{sentence}, and had stored the first of the two at {text.stored('stored_at')}, the second at {text.stored('after_stored_at')}."
-
-
-def _published_out_of_order(text: Wording) -> str:
-    return (
-        f"{capital(_ahead(text))} reached Pub/Sub before {_with_id(text)}: it stored them at {text.stored('after_stored_at')} and "
-        f"{text.stored('stored_at')}, and delivered them so. Pub/Sub kept the order; the publishers did not send the two in the "
-        "order of their numbers, or sent the lower one once more after an attempt that had failed."
-    )
 
 
 def _ahead(text: Wording) -> str:
@@ -160,11 +143,6 @@ def _pull_batch(text: Wording) -> str:
     if not text.facts.get("skipped_count"):
         return f"{inside} went back from {after} to {seq}."
     return f"{inside} went from {after} straight to {seq} and skipped {text.several('skipped', 'skipped_count')}."
-
-
-def _push_past_nack(text: Wording) -> str:
-    nacked = text.one("nacked")
-    return f"The push request for {nacked} failed, but Pub/Sub sent {text.one()} next."
 
 
 def _split(text: Wording) -> str:
@@ -199,10 +177,6 @@ def _holding(text: Wording) -> str:
             return f"messages in {holder} may still have been outstanding"
         case Mode.PUSH:
             return f"{holder} for {held} was still open" if held else f"{holder} may still have been open"
-
-
-def _move(text: Wording) -> str:
-    return f"The key moved from {text.facts['holder']} to {text.facts['subscriber']} with {text.one()}; nothing was outstanding."
 
 
 def _stuck(text: Wording) -> str:
@@ -242,13 +216,6 @@ def _were(messages: str) -> str:
     return "were" if messages.startswith("messages") or " and " in messages else "was"
 
 
-def _phantom(text: Wording) -> str:
-    facts = text.facts
-    return (
-        f"Pub/Sub delivered message {facts['seq']} (id {facts['message_id']}), which was never published in epoch {facts['epoch']}."
-    )
-
-
 def _ghost(text: Wording) -> str:
     what = _with_id(text) if "message_id" in text.facts else text.one()
     return f"Pub/Sub delivered {what}, although every attempt to publish it had definitely failed."
@@ -262,10 +229,6 @@ def _id_conflict(text: Wording) -> str:
         under = f"id {facts['message_id']}, with which" if "message_id" in facts else "the id with which"
         return f"Pub/Sub delivered {text.one()} under {under} it confirmed the publish of {text.one('confirmed_seq')}."
     return f"Pub/Sub delivered id {facts['message_id']} first as {text.one('first_seq')} and then as {text.one()}."
-
-
-def _filter_leak(text: Wording) -> str:
-    return f"Pub/Sub delivered {_with_id(text)}, which the subscription's filter excludes."
 
 
 def _eod(text: Wording) -> str:
@@ -284,49 +247,57 @@ def _eod_while_held(text: Wording) -> str:
             return f"{sent} again while {holder} for it was still open."
 
 
-def _stored_twice(text: Wording) -> str:
-    return f"Pub/Sub stored {text.one()} twice under one id ({text.facts['message_id']}), with different publish times."
-
-
-def _duplicate(text: Wording) -> str:
-    return f"Pub/Sub stored {text.one()} once more, under another id ({text.facts['message_id']})."
-
-
-def _late_duplicate(text: Wording) -> str:
-    return f"Pub/Sub stored {text.one()} once more, after later messages, under another id ({text.facts['message_id']})."
-
-
 def _with_id(text: Wording) -> str:
     return f"{text.one()} (id {text.facts['message_id']})"
 
 
 _WORDS: Final[Mapping[Kind, Callable[[Wording], str]]] = {
-    Kind.ORDER_GAP: _order_gap,
-    Kind.ORDER_INVERSION: _order_inversion,
+    Kind.ORDER_GAP: lambda text: (
+        f"Pub/Sub delivered {text.one()} but had not delivered {text.several('missing', 'missing_count')}, published before it and "
+        "confirmed."
+    ),
+    Kind.ORDER_INVERSION: lambda text: (
+        f"Pub/Sub delivered {text.one()} for the first time after {text.one('after')}, which was published later."
+    ),
     Kind.REALTIME_INVERSION: _realtime_inversion,
     Kind.ORDER_DIVERGENCE: _divergence,
     Kind.DELIVERED_OUT_OF_ORDER: _delivered_out_of_order,
-    Kind.PUBLISHED_OUT_OF_ORDER: _published_out_of_order,
+    Kind.PUBLISHED_OUT_OF_ORDER: lambda text: (
+        f"{capital(_ahead(text))} reached Pub/Sub before {_with_id(text)}: it stored them at {text.stored('after_stored_at')} and "
+        f"{text.stored('stored_at')}, and delivered them so. Pub/Sub kept the order; the publishers did not send the two in the "
+        "order of their numbers, or sent the lower one once more after an attempt that had failed."
+    ),
     Kind.REDELIVERY_SKIP: _redelivery_skip,
     Kind.PULL_BATCH_ORDER: _pull_batch,
-    Kind.PUSH_ADVANCE_PAST_NACK: _push_past_nack,
+    Kind.PUSH_ADVANCE_PAST_NACK: lambda text: (
+        f"The push request for {text.one('nacked')} failed, but Pub/Sub sent {text.one()} next."
+    ),
     Kind.AFFINITY_SPLIT: _split,
     Kind.PULL_OVERLAP: _split,
     Kind.PUSH_OVERLAP: _split,
-    Kind.AFFINITY_MOVE: _move,
+    Kind.AFFINITY_MOVE: lambda text: (
+        f"The key moved from {text.facts['holder']} to {text.facts['subscriber']} with {text.one()}; nothing was outstanding."
+    ),
     Kind.STUCK: _stuck,
     Kind.LOST_OVERTAKEN: _lost,
     Kind.REDELIVERY_STALL: _run_stalled,
     Kind.UNACKED_STALL: _unacked,
-    Kind.PHANTOM: _phantom,
+    Kind.PHANTOM: lambda text: (
+        f"Pub/Sub delivered message {text.facts['seq']} (id {text.facts['message_id']}), which was never published in epoch "
+        f"{text.facts['epoch']}."
+    ),
     Kind.GHOST: _ghost,
     Kind.ID_CONFLICT: _id_conflict,
-    Kind.FILTER_LEAK: _filter_leak,
+    Kind.FILTER_LEAK: lambda text: f"Pub/Sub delivered {_with_id(text)}, which the subscription's filter excludes.",
     Kind.EOD_REDELIVERY_AFTER_ACK: _eod,
     Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: _eod_while_held,
-    Kind.PUBLISHER_DUP: _duplicate,
-    Kind.LATE_DUP: _late_duplicate,
-    Kind.SERVICE_DUP: _stored_twice,
+    Kind.PUBLISHER_DUP: lambda text: f"Pub/Sub stored {text.one()} once more, under another id ({text.facts['message_id']}).",
+    Kind.LATE_DUP: lambda text: (
+        f"Pub/Sub stored {text.one()} once more, after later messages, under another id ({text.facts['message_id']})."
+    ),
+    Kind.SERVICE_DUP: lambda text: (
+        f"Pub/Sub stored {text.one()} twice under one id ({text.facts['message_id']}), with different publish times."
+    ),
 }
 
 
