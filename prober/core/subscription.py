@@ -48,7 +48,6 @@ class Subscription:
         self.graces: list[Grace] = []
         self.first_seen_t = inf
         self.unseen = self.has_one_stream = False
-        self.closed_t = LONG_AGO
         self.over = False
         self.clocks = Clocks(self)
         self.opportunities = SubscriptionOpportunities(rules)
@@ -85,7 +84,6 @@ class Subscription:
                 return
             session = Session(event.session, None, LONG_AGO)
         session.closed_t, session.lost = event.t, event.lost
-        self.closed_t = event.t
         rules = self.rules
         if rules.mode is not Mode.PUSH:
             self.ended.append(session)  # when push might deliver does not depend on its requests
