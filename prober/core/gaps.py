@@ -29,7 +29,6 @@ class Gaps(Generic[M]):
     """At most `limit` disjoint runs of missing numbers, ascending."""
 
     def __init__(self, limit: int) -> None:
-        self.forgotten = 0
         self.known_from: float = -inf
         self._limit = limit
         self._gaps: list[Gap[M]] = []
@@ -64,4 +63,3 @@ class Gaps(Generic[M]):
     def _forget_surplus(self) -> None:
         while len(self._gaps) > self._limit:
             self.known_from = float(self._gaps.pop(0).last + 1)
-            self.forgotten += 1

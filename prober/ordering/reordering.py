@@ -106,7 +106,6 @@ class Summary:
     received        L: arrivals in order or reordered.
     duplicates, undecided, before_start     arrivals that take no part.
     missing         numbers passed over and not received, in the gaps still remembered: in flight or lost.
-    gaps_forgotten  gaps in the numbers that had to be forgotten.
     late_max_s      the largest late time; None without any.
     extents         extent -> number of messages, for extents up to `extent_bins`; `extents_beyond` counts the larger ones.
     n_reordered     n -> number of n-reordered messages, without the n that have none.
@@ -120,7 +119,6 @@ class Summary:
     before_start: int
     discontinuities: int
     missing: int
-    gaps_forgotten: int
     extents: Mapping[int, int]
     extents_beyond: int
     extent_max: int
@@ -255,7 +253,6 @@ class ReorderMeter:
             before_start=kinds[ArrivalKind.BEFORE_START],
             discontinuities=self._jumps,
             missing=sum(gap.last - gap.first + 1 for gap in self._gaps if gap.first >= self._missing_from),
-            gaps_forgotten=self._gaps.forgotten,
             extents=dict(self._extents.counts),
             extents_beyond=self._extents.beyond,
             extent_max=self._extent_max,
