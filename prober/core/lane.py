@@ -23,9 +23,8 @@ from prober.core.publications import Publication
 from prober.core.report import pair, report
 from prober.core.rules import Mode
 from prober.core.search import Search
-from prober.core.situation import held_below
 from prober.core.sought import Restart, Seek
-from prober.core.state import State
+from prober.core.state import State, held_below
 
 if TYPE_CHECKING:
     from prober.core.key import KeyChecker

@@ -33,7 +33,7 @@ from prober.core.send_excuses import (
     passed_by_control,
     stored_before,
 )
-from prober.core.situation import held_below
+from prober.core.state import held_below
 
 if TYPE_CHECKING:
     from prober.core.key import KeyChecker

@@ -25,7 +25,7 @@ from prober.core.model import Problem, Send
 from prober.core.publications import Publication
 from prober.core.rules import Mode
 from prober.core.search_view import Effort, SearchView
-from prober.core.situation import Situation, held_at, held_on
+from prober.core.state import Situation, held_at, held_on
 from prober.core.subscription import Subscription
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from prober.core.names import RecordName
 if TYPE_CHECKING:
     from prober.core.facts import Delivery
     from prober.core.search import Search
-    from prober.core.situation import Situation
+    from prober.core.state import Situation
 
 
 @dataclass(slots=True)

@@ -33,7 +33,7 @@ Memory. The RFC discusses what to store in section 6. Two of its suggestions mak
 missing numbers tell first copies from duplicates, and only the arrivals that made a discontinuity are saved, with their
 positions. A missing number arriving late belongs to the discontinuity that passed over it, and that arrival is the j of its
 extent, for all before it are smaller. So each gap in the numbers remembers its discontinuity, and that is all. Messages lost for
-good stay missing, hence the gaps are bounded by `gaps`; when there are more, the lowest is forgotten and counted. An arrival at
+good stay missing, hence the gaps are bounded by `gaps`; when there are more, the lowest is forgotten. An arrival at
 or below a forgotten gap can be a first copy or a duplicate: it is UNDECIDED, counted, and takes no part, and `Summary.ratio_max`
 says how large the ratio could be. n-reordering looks back at no more than `n_max` arrivals (as the RFC's Appendix A does):
 degrees up to `n_max` are exact, larger ones are not reported.

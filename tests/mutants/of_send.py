@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant, excuse, rule
 
-SEND, HOLD, MODEL, SITUATION = "send_excuses.py", "hold_excuses.py", "model.py", "situation.py"
+SEND, HOLD, MODEL, SITUATION = "send_excuses.py", "hold_excuses.py", "model.py", "state.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     # 4: a message that is missing before another
