@@ -14,7 +14,7 @@ from prober.core.certainty import certain_count, is_one_order
 from prober.core.explanation import Step
 from prober.core.facts import Delivery, Session, acked_earlier, hold_s, stands_before, surely_before
 from prober.core.findings import Kind
-from prober.core.idle import IdleLane
+from prober.core.group import IdleLane
 from prober.core.late import stands_below
 from prober.core.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, SHARED, STAYED, UNPLACED, Log
 from prober.core.model import Problem

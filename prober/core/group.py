@@ -1,18 +1,27 @@
-"""A key of the topic: its publishes by epoch, and its checker on each subscription."""
+"""A key of the topic: its publishes by epoch, and its checker on each subscription; while it is idle, a few numbers in place of these.
+
+A key rests when all its published messages were delivered and acknowledged, and no event occurred for `Rules.idle_after_s`. The checker
+then forgets its deliveries, like those that leave the window. It cannot recognise their redeliveries: they count as unplaced.
+"""
 
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from prober.core.divergence import DivergenceCheck
+from prober.core.events import LONG_AGO
 from prober.core.publications import Epoch, Publication
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from prober.core.accepted import AcceptedDeliveries
     from prober.core.facts import Delivery, Grace
-    from prober.core.idle import IdleKey
+    from prober.core.integrity import Confirmation
     from prober.core.key import KeyChecker
+    from prober.core.lane import Lane
+    from prober.core.unrecorded import NumbersCheck
 
 EPOCHS_KEPT: Final = 64
 """Number of epochs per key; beyond that the one idle longest is forgotten, and its messages count as foreign."""
@@ -20,6 +29,36 @@ OPEN_KEPT: Final = 65_536
 """Number of unsettled publications per epoch; beyond that the oldest are forgotten and no longer verified."""
 UNLIMITED: Final = 1 << 62
 """The size of a message whose size was not recorded, in bytes: it uses up any flow control."""
+
+
+NO_EXCUSE: Final = (LONG_AGO, "")
+
+
+class IdleLane(NamedTuple):
+    """A region: the number of learned positions, the last invocation among them, and the highest number of each epoch."""
+
+    region: str
+    frontier: int
+    latest_invoked_t: float
+    highest: tuple[tuple[str, int], ...]
+
+
+class IdleKey(NamedTuple):
+    """An idle key on a subscription. `excuse`: until when a control operation is not settled, and its name."""
+
+    lanes: tuple[IdleLane, ...]
+    last_t: float
+    baseline_t: float
+    excuse: tuple[float, str]
+    adopts: bool
+    confirmations: dict[int, Confirmation] | None
+    numbers: NumbersCheck | None
+
+    def excused(self, grace: Grace) -> IdleKey:
+        """Return the key after a control operation, or a hole in the record."""
+        if self.numbers is not None:
+            self.numbers.forget()
+        return self._replace(excuse=max(self.excuse, (grace.until_t, grace.cause)), confirmations=None)
 
 
 class KeyGroup:
@@ -175,18 +214,6 @@ class KeyGroup:
                 if publication.token is not None:
                     checker.confirmed(publication, publication.confirmed_t)
 
-    def rest(self, idle: tuple[IdleKey, ...]) -> None:
-        """Replace the checkers of a key without pending messages. A pair of subscriptions that differed is not compared again."""
-        self.resting, self.checkers = idle, ()
-        if self._divergence is not None:
-            self._divergence.rest()
-        for epoch in self.epochs.values():
-            epoch.open = dict(epoch.open)  # which takes less memory than one that was longer
-
-    def control(self, index: int, grace: Grace) -> None:
-        """Note a control operation on a subscription, or a hole in the record, while the key is idle."""
-        self.resting = tuple(one.excused(grace) if at == index else one for at, one in enumerate(self.resting))
-
     def compare(self, checker: KeyChecker) -> float:
         """Compare the final part of a subscription with the others; return when more is final. Without an ordering key: never."""
         if self._divergence is not None and self._divergence.go_on(checker):
@@ -202,3 +229,68 @@ class KeyGroup:
         """Note that the order of the last deliveries of a subscription is unknown."""
         if self._divergence is not None:
             self._divergence.lose_order(checker, lane)
+
+    # --- idle ----------------------------------------------------------------------------------------------------------------
+
+    def rest(self, now: float, idle_s: float) -> bool:
+        """Replace the checkers of a key without pending messages by a few numbers if it was idle for `idle_s`; return whether it rests.
+
+        A pair of subscriptions that differed is not compared again.
+        """
+        if not all(_is_idle(checker, now, idle_s) for checker in self.checkers):
+            return False
+        for checker in self.checkers:
+            checker.queued_t = inf
+            checker.subscription.clocks.forget(checker.liveness.clock.holds)
+        self.resting, self.checkers = tuple(_idle(checker) for checker in self.checkers), ()
+        if self._divergence is not None:
+            self._divergence.rest()
+        for epoch in self.epochs.values():
+            epoch.open = dict(epoch.open)  # which takes less memory than one that was longer
+        return True
+
+    def wake(self, new: Callable[[int], KeyChecker]) -> None:
+        """Wake the idle key; `new` makes a checker for the subscription of an index."""
+        idle, self.resting = self.resting, ()
+        self.checkers = tuple(_woken(new(index), one) for index, one in enumerate(idle))
+        for checker in self.checkers:
+            checker.collector.epochs = len(self.epochs)
+
+    def control(self, index: int, grace: Grace) -> None:
+        """Note a control operation on a subscription, or a hole in the record, while the key is idle."""
+        self.resting = tuple(one.excused(grace) if at == index else one for at, one in enumerate(self.resting))
+
+
+def _is_idle(checker: KeyChecker, now: float, idle_s: float) -> bool:
+    if now - checker.last_t <= idle_s or checker.due_t < inf or not checker.liveness.is_idle(now):
+        return False
+    return all(_is_settled(lane, now) for lane in checker.lanes.values())
+
+
+def _is_settled(lane: Lane, now: float) -> bool:
+    lane.commit(now)
+    return not (lane.waiting or lane.window or lane.pending or lane.deferred or lane.now.outstanding())
+
+
+def _idle(checker: KeyChecker) -> IdleKey:
+    collector = checker.collector
+    return IdleKey(
+        lanes=tuple(lane.idle for lane in checker.lanes.values()),
+        last_t=checker.last_t,
+        baseline_t=checker.baseline_t,
+        excuse=(collector.grace_until_t, collector.grace_cause) if collector.grace_cause else NO_EXCUSE,
+        adopts=checker.adopts,
+        confirmations=checker.confirmations or None,
+        numbers=checker.numbers,
+    )
+
+
+def _woken(checker: KeyChecker, idle: IdleKey) -> KeyChecker:
+    checker.collector.excuse(*idle.excuse)
+    checker.last_t = checker.liveness.clock.last_t = idle.last_t
+    checker.baseline_t, checker.adopts = idle.baseline_t, idle.adopts
+    checker.confirmations = idle.confirmations or {}
+    checker.numbers = idle.numbers
+    for one in idle.lanes:
+        checker.lane(one.region).resume(one)
+    return checker

@@ -1,6 +1,6 @@
 """The rules of a legal service: docs/model.md in code. The numbers in this file are its sections.
 
-Other modules state the sections about deadlines (8: `clocks`, `liveness`, `runs`), incomplete records (10: `baseline`, `accepted`,
+Other modules state the sections about deadlines (8: `clocks`, `liveness`, `runs`), incomplete records (10: `log`, `accepted`,
 `subscription`), several subscriptions (12: `divergence`) and streams without recorded publishes (13: `unrecorded`).
 
 A `Send` is one delivery with the state before it. Each rule returns the problems that it detects: a problem with a `doubt` depends on

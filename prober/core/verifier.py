@@ -34,7 +34,6 @@ from prober.core.events import (
 )
 from prober.core.findings import Finding
 from prober.core.group import KeyGroup
-from prober.core.idle import put_away, wake
 from prober.core.key import KeyChecker
 from prober.core.rules import Rules
 from prober.core.sought import Seek
@@ -319,7 +318,7 @@ class Verifier:
 
     def _woken(self, key: str) -> KeyGroup:
         group, subscriptions = self._resting.pop(key), list(self._subscriptions.values())
-        wake(group, lambda index: self._new_checker(group, subscriptions[index]))
+        group.wake(lambda index: self._new_checker(group, subscriptions[index]))
         return group
 
     def _new_group(self, key: str) -> KeyGroup:
@@ -343,7 +342,7 @@ class Verifier:
     def _sweep(self, idle_s: float) -> None:
         """Put keys to rest that have been idle for `idle_s`."""
         self._sweep_t = self._now + self._idle_s / SWEEPS
-        idle = [key for key, group in self._groups.items() if put_away(group, self._now, idle_s)]
+        idle = [key for key, group in self._groups.items() if group.rest(self._now, idle_s)]
         for key in idle:
             self._resting[key] = self._groups.pop(key)
 
