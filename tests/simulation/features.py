@@ -69,9 +69,10 @@ def without(options: Options, names: Iterable[str]) -> Options:
 
 def _off(options: Options, name: str) -> Options:
     for group, values in FEATURES[name].items():
-        part = getattr(options, group) if group else options
-        changed = replace(part, **{each: to(getattr(part, each)) if callable(to) else to for each, to in values.items()})
-        options = replace(options, **{group: changed}) if group else changed
+        part: Any = getattr(options, group) if group else options
+        changed: Any = replace(part, **{each: to(getattr(part, each)) if callable(to) else to for each, to in values.items()})
+        whole: Any = {group: changed}
+        options = replace(options, **whole) if group else changed
     return options
 
 
