@@ -25,7 +25,6 @@ HOMES = {
     ),
     "anyio": ("prober.serving",),
     "alembic": ("prober.sinks.status",),
-    "apscheduler": ("prober.schedule.scheduler",),
     "cronsim": ("prober.config.cron",),
     "cryptography": ("prober.brokers.push", "prober.embedded.signing"),
     "datasketches": ("prober.probes.observe", "prober.sinks.top_keys"),
