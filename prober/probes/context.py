@@ -31,7 +31,6 @@ from prober.core.events import (
     AckConfirmed,
     Acked,
     Closed,
-    DeadLettered,
     Delivered,
     Event,
     LeaseModified,
@@ -78,24 +77,38 @@ class Delivery:
     context: ProbeContext
 
     def ack(self) -> None:
-        """Acknowledge the message."""
-        self.context.ack(self)
+        """Acknowledge the message, unless its session is over: only sent acknowledgements are recorded."""
+        if not self.session.is_over:
+            self.context.record(Acked(self.context.now(), *self._place))
+            self.session.ack(self.received)
 
     def nack(self) -> None:
-        """Nack the message: it may be redelivered at once."""
-        self.context.nack(self)
+        """Nack the message, unless its session is over: it may be redelivered at once."""
+        if not self.session.is_over:
+            self.context.record(Nacked(self.context.now(), *self._place))
+            self.session.nack(self.received)
 
     def shorten_lease(self, seconds: int) -> None:
         """Let the lease end in `seconds` and leave the message unanswered."""
-        self.context.shorten_lease(self, seconds)
+        self._modify_lease(seconds)
+        self.let_expire()
 
     def extend_lease(self) -> None:
         """Extend the lease to a whole acknowledgement deadline from now."""
-        self.context.extend_lease(self)
+        self._modify_lease(round(self.context.resources.ack_deadline_s))
 
     def let_expire(self) -> None:
         """Leave the message unanswered for good: its lease expires, and no client extends it."""
         self.session.let_expire(self.received)
+
+    def _modify_lease(self, seconds: int) -> None:
+        if not self.session.is_over:
+            self.context.record(LeaseModified(self.context.now(), *self._place, seconds))
+            self.session.modify_lease(self.received, seconds)
+
+    @property
+    def _place(self) -> tuple[str, str, str, str]:
+        return self.subscription, self.key, self.session.name, self.received.message_id
 
 
 Decide = Callable[[Delivery], None]
@@ -147,7 +160,8 @@ class ProbeContext:
         self._administered = administered
         self.now = recording.now
         """Time of the recorder, as events carry it, in seconds."""
-        self.record = self._record = recording.record
+        self.record = recording.record
+        """Records an event; returns the kind of a delivery."""
         self.admin = broker.admin
         self.random = random.Random(seed)
         self.broker = broker
@@ -238,13 +252,13 @@ class ProbeContext:
         self._resources.push_async_callback(puller.close)
         self._resources.callback(pulling.cancel)
 
-    def receive_pushes(self, decide: Decide, at: str = "") -> None:
+    def receive_pushes(self, decide: Decide) -> None:
         """Receive push requests until the context is left. Raises NotSupported."""
-        self._resources.callback(self.broker.pushes.receive(self.resources.named(at), self.tap(decide, at)))
+        self._resources.callback(self.broker.pushes.receive(self.resources.subscription, self.tap(decide)))
 
     def tap(self, decide: Decide, at: str = "") -> Tap:
         """Return a tap that records the events of a consumer; `decide` is called for each probe message."""
-        return _ContextTap(self, decide, self.resources.named(at))
+        return ContextTap(self, decide, self.resources.named(at))
 
     def later(self, delay_s: float, action: Callable[[], None]) -> None:
         """Call `action` on the event loop after about `delay_s`, unless the run is over by then.
@@ -263,101 +277,6 @@ class ProbeContext:
         for action in self._slots.pop(slot, ()):
             action()
 
-    def ack(self, delivery: Delivery) -> None:
-        """Record and send an acknowledgement, unless its session is over: only sent acknowledgements are recorded."""
-        session = delivery.session
-        if session.is_over:
-            return
-        self._record(Acked(self.now(), delivery.subscription, delivery.key, session.name, delivery.received.message_id))
-        session.ack(delivery.received)
-
-    def nack(self, delivery: Delivery) -> None:
-        """Record and send a nack, unless its session is over."""
-        if delivery.session.is_over:
-            return
-        self.refused(delivery.subscription, delivery.session, delivery.received)
-        delivery.session.nack(delivery.received)
-
-    def dead_lettered(self, delivery: Delivery) -> None:
-        """Record that a message was read from the dead-letter topic."""
-        self._record(DeadLettered(self.now(), delivery.subscription, delivery.key, delivery.received.message_id))
-
-    def shorten_lease(self, delivery: Delivery, seconds: int) -> None:
-        """Record and send a lease modification, unless the session is over; leave the message unanswered."""
-        self._modify_lease(delivery, seconds)
-        delivery.session.let_expire(delivery.received)
-
-    def extend_lease(self, delivery: Delivery) -> None:
-        """Record and send a lease of a whole acknowledgement deadline, unless the session is over."""
-        self._modify_lease(delivery, round(self.resources.ack_deadline_s))
-
-    def _modify_lease(self, delivery: Delivery, seconds: int) -> None:
-        session, received = delivery.session, delivery.received
-        if session.is_over:
-            return
-        self._record(LeaseModified(self.now(), delivery.subscription, delivery.key, session.name, received.message_id, seconds))
-        session.modify_lease(received, seconds)
-
-    # --- events of the tap ----------------------------------------------------------------------------------------------------
-
-    def opened(self, subscription: str, session: BrokerSession, invoked_t: float | None) -> None:
-        """Record that a session of this run was opened."""
-        flow = session.flow
-        limits = (None, None) if flow is None else (flow.messages_max, flow.bytes_max)
-        self._record(Opened(self.now(), subscription, session.name, session.subscriber, invoked_t, *limits))
-
-    def refused(self, subscription: str, session: BrokerSession, received: Received) -> None:
-        """Record that a message was nacked."""
-        self._record(Nacked(self.now(), subscription, received.ordering_key, session.name, received.message_id))
-
-    def closed(self, subscription: str, session: BrokerSession, *, lost: bool) -> None:
-        """Record that a session of this run was closed."""
-        self._record(Closed(self.now(), subscription, session.name, lost))
-
-    def received(self, subscription: str, session: BrokerSession, received: Received, decide: Decide) -> None:
-        """Record a message, then call `decide`. Acknowledge messages without a number or of another run."""
-        key, message_id = received.ordering_key, received.message_id
-        message = read(key, received.data, received.attributes)
-        if message is None:
-            self.count("deliveries_unreadable" if key else "deliveries_unordered")
-            if not key:
-                self.unordered_came.set()
-            session.ack(received)
-            return
-        if received.overlaps:
-            self.count("callbacks_overlapping")
-        stamp, attempt = message.stamp, received.delivery_attempt
-        kind = self._record(
-            Delivered(
-                self.now(),
-                subscription,
-                key,
-                session.name,
-                stamp.epoch,
-                stamp.seq,
-                message_id,
-                stamp.generation,
-                attempt,
-                message.defect,
-                publish_time=received.publish_time,
-            )
-        )
-        self._key_of[message_id] = key
-        if len(self._key_of) > IDS_KEPT_MAX:
-            del self._key_of[next(iter(self._key_of))]
-        delivery = Delivery(subscription, key, stamp.seq, kind is DeliveryKind.REDELIVERY, session, received, self)
-        if stamp.epoch == self.epoch:
-            decide(delivery)
-        else:
-            self.ack(delivery)
-
-    def ack_confirmed(self, subscription: str, session: BrokerSession, message_id: str) -> None:
-        """Record the confirmation of an acknowledgement (exactly-once delivery)."""
-        self.confirmed.set()
-        key = self._key_of.get(message_id)
-        if key is not None:
-            self._record(AckConfirmed(self.now(), subscription, key, session.name, message_id))
-
 
 async def comes_within(limit_s: float, event: asyncio.Event) -> bool:
     """Wait for an event for at most `limit_s` seconds. Return whether it is set."""
@@ -374,24 +293,67 @@ async def _pull_on(puller: Puller, tap: Tap, messages_max: int) -> None:
             await asyncio.sleep(PULL_AGAIN_S)  # the tap has the error; the run checks elsewhere whether the target answers
 
 
-class _ContextTap:
-    """Reports the events of one subscriber to a context."""
+class ContextTap:
+    """Records the events of one subscriber, and calls `decide` for each message of the run."""
 
     def __init__(self, context: ProbeContext, decide: Decide, subscription: str) -> None:
         self._context, self._decide, self._subscription = context, decide, subscription
 
     def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
-        self._context.opened(self._subscription, session, invoked_t)
+        """Record that a session was opened."""
+        limits = (None, None) if session.flow is None else (session.flow.messages_max, session.flow.bytes_max)
+        context = self._context
+        context.record(Opened(context.now(), self._subscription, session.name, session.subscriber, invoked_t, *limits))
 
     def received(self, session: BrokerSession, received: Received) -> None:
-        self._context.received(self._subscription, session, received, self._decide)
+        """Record a message, then call `decide`. Acknowledge messages without a number or of another run."""
+        context, key, message_id = self._context, received.ordering_key, received.message_id
+        message = read(key, received.data, received.attributes)
+        if message is None:
+            context.count("deliveries_unreadable" if key else "deliveries_unordered")
+            if not key:
+                context.unordered_came.set()
+            session.ack(received)
+            return
+        if received.overlaps:
+            context.count("callbacks_overlapping")
+        stamp = message.stamp
+        event = Delivered(
+            context.now(),
+            self._subscription,
+            key,
+            session.name,
+            stamp.epoch,
+            stamp.seq,
+            message_id,
+            stamp.generation,
+            received.delivery_attempt,
+            message.defect,
+            publish_time=received.publish_time,
+        )
+        again = context.record(event) is DeliveryKind.REDELIVERY
+        context._key_of[message_id] = key
+        if len(context._key_of) > IDS_KEPT_MAX:
+            del context._key_of[next(iter(context._key_of))]
+        delivery = Delivery(self._subscription, key, stamp.seq, again, session, received, context)
+        if stamp.epoch == context.epoch:
+            self._decide(delivery)
+        else:
+            delivery.ack()
 
     def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
-        self._context.ack_confirmed(self._subscription, session, message_id)
+        """Record the confirmation of an acknowledgement (exactly-once delivery)."""
+        context = self._context
+        context.confirmed.set()
+        if (key := context._key_of.get(message_id)) is not None:
+            context.record(AckConfirmed(context.now(), self._subscription, key, session.name, message_id))
 
     def unanswered(self, session: BrokerSession, received: Received) -> None:
-        self._context.refused(self._subscription, session, received)
+        """Record that a push request ended without an answer."""
+        context, message_id = self._context, received.message_id
+        context.record(Nacked(context.now(), self._subscription, received.ordering_key, session.name, message_id))
 
     def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None:
+        """Record that a session was closed."""
         del reason
-        self._context.closed(self._subscription, session, lost=lost)
+        self._context.record(Closed(self._context.now(), self._subscription, session.name, lost))

@@ -20,7 +20,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from prober.core.events import Delivered
+from prober.core.events import DeadLettered, Delivered
 from prober.errors import NotSupported
 from prober.ordering.measurement import OrderMeasurement
 from prober.probes.context import Delivery, ProbeContext, comes_within
@@ -87,7 +87,8 @@ class Trial:
         """
         delivery = self._refused.pop((stamp.seq, str(stamp.generation)), None)
         if delivery is not None:
-            delivery.context.dead_lettered(delivery)
+            context = delivery.context
+            context.record(DeadLettered(context.now(), delivery.subscription, delivery.key, delivery.received.message_id))
         if stamp.seq not in self.poisoned:
             return False
         self.poisoned.remove(stamp.seq)
@@ -104,7 +105,6 @@ class _Letters:
         self._order = OrderMeasurement(ARRIVES_S, IDLE_S)
 
     def read(self, key: str, stamp: Stamp) -> None:
-        """Record a message of the run that was read from the dead-letter topic."""
         trial = self._trials.get(key)
         if trial is not None and trial.arrives(stamp) and len(trial.row) > 1:
             place = trial.row.index(stamp.seq) + 1

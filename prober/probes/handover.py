@@ -13,11 +13,7 @@ from prober.core.events import PublishEvent
 
 
 class Handover(Protocol):
-    """Handover of one run.
-
-    lasts  whether there is a next run that receives the messages this run leaves.
-    epoch  epoch of the messages that wait for this run; empty without waiting messages.
-    """
+    """Handover of one run."""
 
     @property
     def lasts(self) -> bool:

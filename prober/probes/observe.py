@@ -31,9 +31,10 @@ from prober.core.events import Delivered
 from prober.errors import NotSupported
 from prober.monitoring.comparison import ProberAges
 from prober.ordering.measurement import OrderMeasurement, OrderReport
-from prober.probes.context import Delivery, DeliveryKind, ProbeContext
+from prober.probes.context import ContextTap, Delivery, DeliveryKind, ProbeContext
 from prober.probes.cost import Traffic
 from prober.probes.experiment import Experiment, SubscriptionPlan, Workload
+from prober.probes.unverified import UnverifiedTap
 
 SKETCH_K: Final = 1000
 """Size of the sketch of ages: quantile ranks are exact up to that many messages, and off by at most 0.3 % beyond."""
@@ -143,36 +144,19 @@ class StreamPlan:
     unordered: bool
 
 
-class ObservingTap:
+class ObservingTap(ContextTap):
     """Records the messages that a subscriber of a foreign stream receives, and acknowledges them.
 
     unreadable  reason why none of the first messages could be read; empty if one could.
     """
 
-    def __init__(
-        self, context: ProbeContext, settings: StreamPlan, stream: ObservedStream, wall: Callable[[], float] = wall_s
-    ) -> None:
+    def __init__(self, context: ProbeContext, settings: StreamPlan, stream: ObservedStream) -> None:
+        super().__init__(context, Delivery.ack, context.resources.subscription)
         self.unreadable = ""
-        self._context, self._settings, self._stream, self._wall = context, settings, stream, wall
-        self._subscription = context.resources.subscription
+        self._settings, self._stream = settings, stream
         self._group, self._sequence = settings.group, settings.sequence
         self._looked_at = 0
         self._read = False
-
-    def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
-        """Record that a session was opened."""
-        self._context.opened(self._subscription, session, invoked_t)
-
-    def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None:
-        """Record that a session was closed."""
-        del reason
-        self._context.closed(self._subscription, session, lost=lost)
-
-    def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
-        """Do nothing: the subscription is without exactly-once delivery."""
-
-    def unanswered(self, session: BrokerSession, received: Received) -> None:
-        """Do nothing: every message is answered."""
 
     def received(self, session: BrokerSession, received: Received) -> None:
         """Record a message and acknowledge it, if its key is sampled; measure its order and age."""
@@ -183,7 +167,7 @@ class ObservingTap:
             return
         group, number = self._identify(received)
         again = self._record(session, received, group, number)
-        wall = self._wall()
+        wall = wall_s()
         age_s = None if received.publish_time is None else wall - received.publish_time / 1e9
         if age_s is not None and not again:
             self._stream.waits.aged(age_s, wall)
@@ -253,26 +237,15 @@ class ObservingTap:
         return _as_kept(name, self._settings.keys_kept)
 
 
-class UnorderedTap:
+class UnorderedTap(UnverifiedTap):
     """Measures the messages that a subscriber receives without ordering.
 
     They are not recorded, since no order is guaranteed.
     """
 
     def __init__(self, settings: StreamPlan, stream: ObservedStream, now: Callable[[], float]) -> None:
+        super().__init__("")
         self._settings, self._stream, self._now = settings, stream, now
-
-    def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
-        """Ignore a new session."""
-
-    def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None:
-        """Ignore a closed session."""
-
-    def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
-        """Do nothing: no acknowledgement is confirmed."""
-
-    def unanswered(self, session: BrokerSession, received: Received) -> None:
-        """Do nothing: every message is answered."""
 
     def received(self, session: BrokerSession, received: Received) -> None:
         """Acknowledge a message and measure its order."""

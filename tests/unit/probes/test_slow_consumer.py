@@ -7,10 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from statistics import mean, median
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from prober.brokers.base import Received
+from prober.core.events import Acked, LeaseModified
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.experiment import Processing, Workload
 from prober.probes.slow_consumer import LONGEST_S, SlowConsumer, processing_times
@@ -24,7 +27,7 @@ class Clock:
         self.resources = self
         self.ack_deadline_s = 10
         self.log: list[str] = []
-        self.acked: list[Delivery] = []
+        self.acked: list[Received] = []
         self._later: list[tuple[float, Callable[[], None]]] = []
 
     def now(self) -> float:
@@ -41,12 +44,8 @@ class Clock:
             first[1]()
         self.t = t
 
-    def ack(self, delivery: Delivery) -> None:
-        self.log.append(f"{self.t:g} ack {delivery.key}{delivery.seq}")
-        self.acked.append(delivery)
-
-    def extend_lease(self, delivery: Delivery) -> None:
-        self.log.append(f"{self.t:g} extend {delivery.key}{delivery.seq}")
+    def record(self, event: Acked | LeaseModified) -> None:
+        self.log.append(f"{self.t:g} {'ack' if isinstance(event, Acked) else 'extend'} {event.key}{event.message_id}")
 
 
 def consumer(takes_s: float) -> tuple[Clock, SlowConsumer]:
@@ -55,7 +54,9 @@ def consumer(takes_s: float) -> tuple[Clock, SlowConsumer]:
 
 
 def delivered(clock: Clock, key: str, seq: int) -> Delivery:
-    return Delivery("s", key, seq, False, cast("Any", None), cast("Any", None), cast("ProbeContext", clock))
+    session: Any = SimpleNamespace(name="A", is_over=False, ack=clock.acked.append, modify_lease=lambda *_: None)
+    received: Any = SimpleNamespace(message_id=str(seq))
+    return Delivery("s", key, seq, False, session, received, cast("ProbeContext", clock))
 
 
 def test_a_key_is_processed_one_message_after_the_other_and_others_at_once() -> None:
@@ -85,8 +86,8 @@ def test_a_redelivered_message_keeps_its_place_and_is_acknowledged_where_it_came
     slow.take(delivered(clock, "slow", 2))
     slow.take(again)
     clock.move_to(4.0)
-    assert clock.acked[0] is again
-    assert [delivery.seq for delivery in clock.acked] == [1, 2]
+    assert clock.acked[0] is again.received
+    assert [received.message_id for received in clock.acked] == ["1", "2"]
     assert slow.redelivered == 1
 
 
