@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import deque
 from typing import Final
 
-from prober.probes.context import Delivery, ProbeContext, comes_within
+from prober.probes.context import ProbeContext
 from prober.probes.cost import Traffic
 from prober.probes.experiment import NOTHING_DELIVERED, ONE_SUBSCRIBER, Company, Experiment, Workload
+from prober.probes.slow_consumer import SlowConsumer
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
@@ -44,67 +44,19 @@ def _counts(step: int, workload: Workload) -> list[int]:
     return [messages // keys + (place < messages % keys) for place in range(keys)]
 
 
-class _Consumer:
-    """Handles the messages of a key one after the other, and all keys concurrently."""
-
-    def __init__(self, context: ProbeContext, takes_s: float) -> None:
-        self._context, self._takes_s = context, takes_s
-        self._waiting: dict[str, deque[Delivery]] = {}
-        self._left: set[tuple[str, int]] = set()
-        self._nothing_left = asyncio.Event()
-
-    def expect(self, messages: set[tuple[str, int]]) -> None:
-        """Set the messages of a step."""
-        self._left = messages
-        self._nothing_left.clear()
-
-    def give_up(self, key: str, seqs: range) -> None:
-        """Stop waiting for messages that were not confirmed."""
-        for seq in seqs:
-            self._done(key, seq)
-
-    async def finish(self, limit_s: float) -> bool:
-        """Wait until all messages of the step are acknowledged, at most `limit_s`. Return whether they are."""
-        return await comes_within(limit_s, self._nothing_left)
-
-    def decide(self, delivery: Delivery) -> None:
-        """Put a message behind the others of its key."""
-        waiting = self._waiting.setdefault(delivery.key, deque())
-        waiting.append(delivery)
-        if len(waiting) == 1:
-            self._handle(delivery.key)
-
-    def _handle(self, key: str) -> None:
-        self._context.later(self._takes_s, lambda: self._handled(key))
-
-    def _handled(self, key: str) -> None:
-        waiting = self._waiting[key]
-        delivery = waiting.popleft()
-        delivery.ack()
-        self._done(key, delivery.seq)
-        if waiting:
-            self._handle(key)
-        else:
-            del self._waiting[key]
-
-    def _done(self, key: str, seq: int) -> None:
-        self._left.discard((key, seq))
-        if not self._left:
-            self._nothing_left.set()
-
-
 async def act(context: ProbeContext, workload: Workload) -> None:
     """Run the steps; stop after a step that did not finish in time, whose rate is unknown."""
-    consumer = _Consumer(context, workload.ack_after_s)
+    consumer = SlowConsumer(context, lambda _key: workload.ack_after_s)
     joined, one_key = 0, 0.0
     for step, figure in enumerate(THROUGHPUT):
         publishing = asyncio.create_task(_publish(context, consumer, step, workload))
         began_t = context.now()
         for _ in range(joined, joined := max(1, workload.subscribers * (step + 1) // STEPS)):
-            await context.subscribe(consumer.decide)
+            await context.subscribe(consumer.take)
         await publishing
         keys, messages = keys_of(step, workload), workload.keys * workload.burst_messages
-        if not await consumer.finish(SETTLE_S + messages / keys * workload.ack_after_s):
+        cut_short = await consumer.finish(SETTLE_S + messages / keys * workload.ack_after_s)
+        if cut_short or consumer.backlog:
             return
         throughput = messages / (context.now() - began_t)
         context.count("steps_finished")
@@ -115,10 +67,11 @@ async def act(context: ProbeContext, workload: Workload) -> None:
             context.recording.measured(Figure.SCALE_PARALLELISM, throughput / (one_key * keys))
 
 
-async def _publish(context: ProbeContext, consumer: _Consumer, step: int, workload: Workload) -> None:
+async def _publish(context: ProbeContext, consumer: SlowConsumer, step: int, workload: Workload) -> None:
     """Publish a step, on some keys at the same time, and on each key at twice the rate of its consumer."""
     counts = {f"scale-{step}-{workload.part}-{place}": count for place, count in enumerate(_counts(step, workload)) if count}
-    consumer.expect({(key, seq) for key, count in counts.items() for seq in range(1, count + 1)})
+    for key, count in counts.items():
+        consumer.expect(key, range(1, count + 1), context.now())
     free = asyncio.Semaphore(PUBLISHING_MAX)
 
     async def publish(key: str, count: int) -> None:
