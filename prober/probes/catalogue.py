@@ -56,26 +56,13 @@ class ProbeName(StrEnum):
 
 DECLARED: Final[Mapping[str, Experiment]] = MappingProxyType(
     {
-        ProbeName.ORDERING: ordering.PROBE,
-        ProbeName.REDELIVERY: redelivery.PROBE,
-        ProbeName.AFFINITY: affinity.PROBE,
-        ProbeName.PULL: pull.PROBE,
-        ProbeName.PUSH: push.PROBE,
-        ProbeName.PUBLISH: publish.PROBE,
-        ProbeName.DEAD_LETTER: dead_letter.PROBE,
-        ProbeName.EXACTLY_ONCE: exactly_once.PROBE,
-        ProbeName.SEEK: seek.PROBE,
-        ProbeName.ISOLATION: isolation.PROBE,
-        ProbeName.HOT_KEY: hot_key.PROBE,
-        ProbeName.CONTROL_GROUP: control_group.PROBE,
-        ProbeName.CONTROL_PLANE: control_plane.PROBE,
-        ProbeName.LIMITS: limits.PROBE,
-        ProbeName.REGION: region.PROBE,
-        ProbeName.SCALE: scale.PROBE,
-        ProbeName.LONG_LIVED: long_lived.PROBE,
-        ProbeName.OBSERVE: observe.PROBE,
+        ProbeName(module.PROBE.name): module.PROBE
+        for module in (
+            ordering, redelivery, affinity, pull, push, publish, dead_letter, exactly_once, seek,
+            isolation, hot_key, control_group, control_plane, limits, region, scale, long_lived, observe,
+        )
     }
-)
+)  # fmt: skip
 """All probes that can be configured."""
 PROBES: Final[Mapping[str, Experiment]] = MappingProxyType({name: one for name, one in DECLARED.items() if one.own_messages})
 """Probes that publish the messages they receive: the experiments."""
