@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from math import nan
 from types import TracebackType
 from typing import Final, NamedTuple, Self
@@ -19,7 +18,7 @@ from typing import Final, NamedTuple, Self
 from prober.brokers.base import Admin
 from prober.brokers.endpoint import parse_endpoint
 from prober.clock import monotonic_s, wall_s
-from prober.config.models import Config, Schedule, TargetSettings
+from prober.config.models import Config, TargetSettings
 from prober.config.sections import SUBSCRIPTIONS_MAX, OwnDiscovery, OwnSubscription
 from prober.core.events import Delivered
 from prober.errors import BrokerError
@@ -30,13 +29,12 @@ from prober.probes.resources import OURS
 from prober.runs.backlog import Backlog, joined
 from prober.runs.classification import Observation
 from prober.runs.sink import RunBegun, RunEnded
-from prober.schedule.scheduler import Scheduler
-from prober.sinks.metrics import Component, Metrics, SkipReason
+from prober.schedule.scheduler import repeat
+from prober.sinks.metrics import Component, Metrics
 from prober.sinks.metrics.targets import OwnMetrics
 
-AGE_S: Final = 1
+AGE_S: Final = 1.0
 DISCOVER_EVERY_S: Final = 600.0
-STOP_GRACE_S: Final = 1.0
 RECEIVED: Final = ("deliveries_first", "deliveries_unrecorded")
 
 Series = tuple[str, str, str]
@@ -78,7 +76,6 @@ class OwnSubscriptions:
         self._statuses: dict[str, OwnSubscriptionStatus] = {}
         self._follow()
         self._cloud = CloudMonitoring(parse_endpoint(self._settings.endpoint))
-        self._scheduler = Scheduler(self)
         self._resources = AsyncExitStack()
 
     @property
@@ -89,10 +86,8 @@ class OwnSubscriptions:
     async def __aenter__(self) -> Self:
         if self._statuses or self._discoveries:
             self._resources.push_async_callback(asyncio.to_thread, self._cloud.close)
-            self._resources.push_async_callback(self._scheduler.stop, STOP_GRACE_S)
-            self._scheduler.add("ages of messages", Schedule(interval=timedelta(seconds=AGE_S)), 0.0, self._age)
-            self._scheduler.add("own subscriptions", Schedule(interval=self._settings.every), 0.0, self._look)
-            self._scheduler.start()
+            for every_s, action in ((AGE_S, self._age), (self._settings.every.total_seconds(), self._look)):
+                self._resources.callback(asyncio.create_task(repeat(every_s, action, self.failed), name="own subscriptions").cancel)
             self._tell()
         return self
 
@@ -160,27 +155,16 @@ class OwnSubscriptions:
         others_publish = not all(rules.publishes_recorded for rules in run.rules.values())
         return _Heard(self._ages.get(run.probe_instance.target), run.started_at, others_publish=others_publish)
 
-    # --- callbacks of the schedule -------------------------------------------------------------------------------------------
-
-    def expected(self, name: str) -> None:
-        """Do nothing: the reading starts."""
-
-    def skipped(self, name: str, reason: SkipReason) -> None:
-        """Log a skipped reading; the age of the last reading shows it, too."""
-        _log.debug("%s: skipped: %s", name, reason)
-
-    def failed(self, name: str, error: BaseException) -> None:
+    def failed(self, error: Exception) -> None:
         """Report an internal error, and mark all statuses as failed until a reading succeeds."""
         self._health.internal_error(Component.SCHEDULER)
-        _log.error("internal error in %s", name, exc_info=error)
+        _log.error("internal error in own subscriptions", exc_info=error)
         for own, status in self._statuses.items():
             self._statuses[own] = replace(status, failure="an internal error of the prober; see its log")
         self._tell()
 
 
 class _Heard:
-    """Notes the receipts of one run until its end."""
-
     def __init__(self, ages: ProberAges | None, begun_at: float, *, others_publish: bool) -> None:
         self._ages, self._begun_at, self._others_publish = ages, begun_at, others_publish
 
@@ -196,7 +180,6 @@ class _Heard:
             self._ages.aged(max(0.0, now - seen.event.publish_time / 1e9), now)
 
     def ended(self, end: RunEnded) -> None:
-        """Note the period of the run, and whether it received messages."""
         if self._ages is not None:
             self._ages.ran(self._begun_at, end.ended_at, received=any(map(end.result.counters.get, RECEIVED)))
 

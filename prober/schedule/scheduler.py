@@ -41,6 +41,7 @@ MISSED_COUNTED_MAX: Final = 10_000
 
 Action: TypeAlias = Callable[[], Awaitable[None]]
 
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 _log = logging.getLogger(__name__)
 
 
@@ -80,14 +81,13 @@ class _Job:
     jitter_s: float
     action: Action
     punctual: bool
-    due_at: datetime = datetime.max.replace(tzinfo=UTC)
+    due_at: datetime = _NEVER
     task: asyncio.Task[None] | None = None
     acting: bool = False
     leaving: bool = False
 
     @property
     def running(self) -> bool:
-        """Whether a run is running, or waiting its random time."""
         return self.task is not None and not self.task.done()
 
     def begin(self) -> None:
@@ -295,3 +295,13 @@ class Regular:
             at_once = True
         if at_once:
             self._action()
+
+
+async def repeat(every_s: float, action: Callable[[], Awaitable[None]], failed: Callable[[Exception], None]) -> None:
+    """Await an action, and again `every_s` seconds after each end, until cancelled. `failed` receives its internal errors."""
+    while True:
+        try:
+            await action()
+        except Exception as fault:  # an internal error must not end the repetition
+            failed(fault)
+        await asyncio.sleep(every_s)

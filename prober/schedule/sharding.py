@@ -24,6 +24,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from prober.clock import monotonic_s
+from prober.schedule.scheduler import repeat
 from prober.sinks.status.database import StatusError, StoreIncompatible
 from prober.sinks.status.leases import Leases
 
@@ -85,12 +86,7 @@ class ShardingMember:
 
     async def keep_on(self) -> None:
         """Take part until it is cancelled."""
-        while True:
-            try:
-                await self.tick()
-            except Exception as fault:  # an internal error: the held instances continue
-                self._failed(fault)
-            await asyncio.sleep(TICK_S)
+        await repeat(TICK_S, self.tick, self._failed)
 
     async def tick(self) -> None:
         """Query the leases once, and start and end probe instances accordingly."""

@@ -11,6 +11,7 @@ from typing import Final, Self
 from prober.clock import wall_s
 from prober.comparison.comparison import StoredComparisons
 from prober.config.models import Config
+from prober.schedule.scheduler import repeat
 from prober.sinks.metrics import Component, Metrics, families
 from prober.sinks.status.database import StatusError
 from prober.sinks.status.queries import StatusQueries
@@ -32,7 +33,7 @@ class StoreWatch:
         self._comparisons.follow(config)
 
     async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._watch(), name="status store")
+        self._task = asyncio.create_task(repeat(EVERY_S, self._look, self._failed), name="status store")
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -48,11 +49,9 @@ class StoreWatch:
         for timeliness, count in counts.items():
             self._health.set(families.INCIDENTS_ACKNOWLEDGED, count, timeliness)
 
-    async def _watch(self) -> None:
-        while True:
-            try:
-                await asyncio.to_thread(self.look)
-            except Exception:  # an internal error must not end the watch
-                self._health.internal_error(Component.METRICS)
-                _log.exception("internal error while the status store was read for the metrics")
-            await asyncio.sleep(EVERY_S)
+    async def _look(self) -> None:
+        await asyncio.to_thread(self.look)
+
+    def _failed(self, fault: Exception) -> None:
+        self._health.internal_error(Component.METRICS)
+        _log.error("internal error while the status store was read for the metrics", exc_info=fault)

@@ -138,7 +138,7 @@ def test_what_cannot_be_read_is_unknown_counted_and_logged_once(answers: dict[st
 def test_a_mistake_of_ours_leaves_nothing_known(answers: dict[str, Any]) -> None:
     world = World()
     world.look()
-    world.own.failed("own subscriptions", RuntimeError())
+    world.own.failed(RuntimeError())
     assert {one.late for one in shown(world.reported, wall_s())} == {Late.UNKNOWN}
     assert world.value("internal_errors_total", component="scheduler") == 1.0
 
