@@ -21,14 +21,14 @@ from prober.probes.experiment import Company
 if TYPE_CHECKING:
     from prober.brokers.endpoint import Endpoint
     from prober.config.models import Config, TargetSettings
-    from prober.core.rules import Rules
-    from prober.runs.probe_instance import Target
     from prober.runs.result import RunResult
     from prober.runs.runner import Run
     from prober.schedule.instances import PlannedInstance
 
 SERVICE: Final = "service"
 """Name of a target that is embedded in the configuration and whose endpoint was replaced by one of Google."""
+OWNER: Final = "check"
+"""Prefix of the names of its topics and subscriptions."""
 Reached: TypeAlias = Callable[["TargetSettings", "Endpoint", str], None]
 Begin: TypeAlias = Callable[["PlannedInstance", int], None]
 
@@ -86,34 +86,24 @@ async def run_checks(
     Returns the results, of each round in the order of the configuration. Raises BrokerError or ConfigError before the first run if a
     target cannot be used; later troubles make a run UNKNOWN.
     """
-    from prober.brokers.connect import connect
     from prober.brokers.endpoint import named_by
-    from prober.brokers.push.nowhere import NOWHERE
-    from prober.schedule.connections import PushReceivers, endpoint_of
+    from prober.schedule.connections import PushReceivers, connected
 
     results: list[RunResult] = []
     give_up_t = monotonic_s() + request.for_s
-    for settings in config.targets:
-        if not (instances := wanted(settings, request)):
-            continue
-        async with (
-            endpoint_of(config, settings, environ, request.endpoint) as (endpoint, signer),
-            PushReceivers(config.push, "check") as receivers,
-        ):
-            pushed = any(instance.is_pushed for instance in instances)
-            pushes = await receivers.of(settings, endpoint, signer) if pushed else NOWHERE
-            broker = await connect(endpoint, request.vantage, pushes=pushes, client=request.client)
-            named = named_by(environ, request.endpoint)
-            reached(target := _renamed(settings, endpoint) if named else settings, endpoint, named)
-            instances = [replace(instance, target=target) for instance in instances]
-            place = _Place(endpoint, broker, request, tell, begin)
-            try:
-                while True:
+    named = named_by(environ, request.endpoint)
+    async with PushReceivers(config.push, OWNER) as receivers:
+        for settings in config.targets:
+            if not (instances := wanted(settings, request)):
+                continue
+            connection = connected(config, settings, instances, environ, receivers, request.endpoint, request.client)
+            async with connection as (endpoint, brokers):
+                reached(target := _renamed(settings, endpoint) if named else settings, endpoint, named)
+                instances = [replace(instance, target=target) for instance in instances]
+                place = _Place(endpoint, brokers[request.vantage], request, tell, begin)
+                results += await place.round(instances, request.seed + len(results))
+                while monotonic_s() < give_up_t:
                     results += await place.round(instances, request.seed + len(results))
-                    if monotonic_s() >= give_up_t:
-                        break
-            finally:
-                await broker.close()
     return results
 
 
@@ -161,21 +151,14 @@ class _Place:
         return [results[each.name] for each in instances]
 
     async def _result(self, instance: PlannedInstance, seed: int) -> RunResult:
-        from prober.runs.resources import Provisioner
-        from prober.runs.runner import Run
-
-        target, experiment = instance.at(self.endpoint), instance.experiment
-        name = instance.resource_name("check")
-        provisioner = Provisioner(target, name, experiment.subscriptions, lasting=False, topic=instance.foreign_topic)
-        rules = provisioner.rules  # the next run has subscriptions of other names
-        run = Run(experiment, self.broker, target, provisioner, instance.workload, seed)
-        result = await _carried_out(run, self.broker, str(instance.probe), target)
+        run = instance.run_once(self.endpoint, self.broker, OWNER, seed)
+        result = await _carried_out(run, self.broker, instance)
         if self.request.traces is not None:
-            _write_traces(self.request.traces, run, rules)
+            _write_traces(self.request.traces, run)
         return result
 
 
-async def _carried_out(run: Run, broker: Broker, probe: str, target: Target) -> RunResult:
+async def _carried_out(run: Run, broker: Broker, instance: PlannedInstance) -> RunResult:
     """Return the result of a run. If the external client fails it is UNKNOWN without findings, because the failure may have caused them."""
     from prober.brokers.external import ExternalBroker
     from prober.runs.result import RunResult
@@ -192,19 +175,18 @@ async def _carried_out(run: Run, broker: Broker, probe: str, target: Target) -> 
         for task in (running, failed):
             task.cancel()
         await asyncio.gather(running, failed, return_exceptions=True)
-    duration_s = monotonic_s() - started_t
-    return RunResult(run.run_id, probe, target.name, target.vantage, Verdict.UNKNOWN, broker.failure, started_at, duration_s)
+    identity = run.run_id, str(instance.probe), instance.target.name, str(instance.vantage)
+    return RunResult(*identity, Verdict.UNKNOWN, broker.failure, started_at, monotonic_s() - started_t)
 
 
-def _write_traces(folder: Path, run: Run, rules: Mapping[str, Rules]) -> None:
+def _write_traces(folder: Path, run: Run) -> None:
     """Write one file for each subscription of a run: `RUN.jsonl`, `RUN-2.jsonl` and so on. Raises ConfigError."""
     from prober.traces.header import TraceHeader
 
-    events = list(run.recording.events)
-    for number, (name, known) in enumerate(rules.items(), 1):
+    for number, (name, rules) in enumerate(run.rules.items(), 1):
         path = folder / (f"{run.run_id}-{number}.jsonl" if number > 1 else f"{run.run_id}.jsonl")
-        own = (event for event in events if getattr(event, "subscription", name) == name)
-        save_trace(path, TraceHeader(name, "", rules=known, name=f"run {run.run_id}"), own)
+        own = (event for event in run.recording.events if getattr(event, "subscription", name) == name)
+        save_trace(path, TraceHeader(name, "", rules=rules, name=f"run {run.run_id}"), own)
 
 
 def trace_files(folder: Path, run_id: str) -> list[Path]:

@@ -11,16 +11,15 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from prober.brokers.push.nowhere import NOWHERE
 from prober.cli.bars import while_running
 from prober.cli.options import Output, Probes, Seed
 from prober.cli.process import ExitCode, Format, must_know, warn
@@ -30,20 +29,17 @@ from prober.errors import ConfigError
 from prober.slo.comparison import Standing
 
 if TYPE_CHECKING:
-    from prober.brokers.base import Broker, Vantage
-    from prober.brokers.endpoint import Endpoint
     from prober.comparison.comparison import Comparison
     from prober.comparison.pairs import CommonExperiments, ComparedExperiment, PairOfRuns
     from prober.config.comparisons import ComparisonSettings
     from prober.config.models import Config, TargetSettings
     from prober.runs.result import RunResult
     from prober.schedule.connections import PushReceivers
-    from prober.schedule.instances import PlannedInstance
 
 _CODE: Final = MappingProxyType(
     {Standing.NO_WORSE: ExitCode.PASS, Standing.WORSE: ExitCode.FAIL, Standing.UNKNOWN: ExitCode.UNKNOWN}
 )
-INSTANCE = "compare"
+OWNER: Final = "compare"
 """Prefix of the names of its topics and subscriptions."""
 Begin = Callable[[str, int], None]
 """Callback with the name of a run and the number of runs in a round."""
@@ -147,67 +143,39 @@ async def compare_side_by_side(config: Config, planned: Planned, environ: Mappin
     pairs: list[PairOfRuns] = []
     experiments = tuple(planned.common.apart_max_s)
     began_t = monotonic_s()
-    async with AsyncExitStack() as open_until_here:
-        receivers = await open_until_here.enter_async_context(PushReceivers(config.push, INSTANCE))
-        baseline, candidate = [
-            await open_until_here.enter_async_context(_reached(config, target, experiments, environ, receivers))
-            for target in (planned.baseline, planned.candidate)
-        ]
+    async with (
+        PushReceivers(config.push, OWNER) as receivers,
+        _reached(config, planned.baseline, experiments, environ, receivers) as run_at_baseline,
+        _reached(config, planned.candidate, experiments, environ, receivers) as run_at_candidate,
+    ):
         while monotonic_s() - began_t < planned.settings.window.total_seconds():
             experiment = experiments[len(pairs) % len(experiments)]
             begin(str(experiment), len(experiments))
             seed += 1
-            runs = await asyncio.gather(baseline.run(experiment, seed), candidate.run(experiment, seed))
+            runs = await asyncio.gather(run_at_baseline(experiment, seed), run_at_candidate(experiment, seed))
             pairs.append(PairOfRuns(*runs))
     return compare_pairs(planned.settings, pairs, experiments, monotonic_s() - began_t)
-
-
-class _Reached(NamedTuple):
-    """A connected target with a broker for each vantage."""
-
-    endpoint: Endpoint
-    probe_instances: Mapping[ComparedExperiment, PlannedInstance]
-    brokers: Mapping[Vantage, Broker]
-
-    async def run(self, experiment: ComparedExperiment, seed: int) -> RunResult:
-        """Run an experiment once. Never raises: every error makes the result UNKNOWN."""
-        from prober.runs.resources import Provisioner
-        from prober.runs.runner import Run
-
-        instance = self.probe_instances[experiment]
-        target = instance.at(self.endpoint)
-        provisioner = Provisioner(target, instance.resource_name(INSTANCE), instance.experiment.subscriptions, lasting=False)
-        return await Run(
-            instance.experiment, self.brokers[instance.vantage], target, provisioner, instance.workload, seed
-        ).carry_out()
 
 
 @asynccontextmanager
 async def _reached(
     config: Config,
     target: TargetSettings,
-    experiments: tuple[ComparedExperiment, ...],
+    experiments: Sequence[ComparedExperiment],
     environ: Mapping[str, str],
     receivers: PushReceivers,
-) -> AsyncIterator[_Reached]:
-    from prober.brokers.connect import connect
+) -> AsyncIterator[Callable[[ComparedExperiment, int], Awaitable[RunResult]]]:
+    """Yield a function that runs an experiment on a target once, with a seed. Every error makes its result UNKNOWN."""
     from prober.comparison.pairs import ComparedExperiment
-    from prober.schedule.connections import endpoint_of
+    from prober.schedule.connections import connected
     from prober.schedule.instances import instances_of
 
-    every = {
-        ComparedExperiment(str(instance.probe), str(instance.vantage), instance.part_shown): instance
-        for instance in instances_of(target)
-    }
-    instances = {experiment: every[experiment] for experiment in experiments}
-    brokers: dict[Vantage, Broker] = {}
-    async with endpoint_of(config, target, environ) as (endpoint, signer):
-        pushed = any(instance.is_pushed for instance in instances.values())
-        pushes = await receivers.of(target, endpoint, signer) if pushed else NOWHERE
-        try:
-            for vantage in sorted({instance.vantage for instance in instances.values()}):
-                brokers[vantage] = await connect(endpoint, vantage, pushes=pushes)
-            yield _Reached(endpoint, instances, brokers)
-        finally:
-            for broker in brokers.values():
-                await broker.close()
+    every = {ComparedExperiment(each.probe, each.vantage, each.part_shown): each for each in instances_of(target)}
+    instances = [every[experiment] for experiment in experiments]
+    async with connected(config, target, instances, environ, receivers) as (endpoint, brokers):
+
+        def run(experiment: ComparedExperiment, seed: int) -> Awaitable[RunResult]:
+            instance = every[experiment]
+            return instance.run_once(endpoint, brokers[instance.vantage], OWNER, seed).carry_out()
+
+        yield run

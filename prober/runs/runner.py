@@ -72,9 +72,11 @@ class Run:
         self._handover, self._epoch = handover, handover.epoch or self.run_id
         self._probe, self._broker, self._target, self._provisioner = probe, broker, target, provisioner
         self._workload, self._seed = workload or probe.workload, seed
-        self._resources, self._rules, self._trackers = provisioner.resources, provisioner.rules, provisioner.backlog_trackers
+        self.rules = provisioner.rules
+        """Bounds and settings of its verified subscriptions, by full name, the first one first."""
+        self._resources, self._trackers = provisioner.resources, provisioner.backlog_trackers
         own_epoch = self._epoch if probe.own_messages else ""
-        self.recording = Recording(self._rules, monotonic_s, [_following(self._trackers)], own_epoch, starved_s)
+        self.recording = Recording(self.rules, monotonic_s, [_following(self._trackers)], own_epoch, starved_s)
         self._listeners: list[RunListener] = []
         self._interval_s = inf
         self._unreachable = self._silent = False
@@ -94,7 +96,7 @@ class Run:
         Must be called before `carry_out`.
         """
         self._interval_s = instance.interval_s
-        begun = RunBegun(self.run_id, instance, self._rules, wall_s(), self._seed)
+        begun = RunBegun(self.run_id, instance, self.rules, wall_s(), self._seed)
         for sink in sinks:
             listener = sink.begin(begun)
             self._listeners.append(listener)
@@ -176,7 +178,7 @@ class Run:
         """Report the end to the listeners. `counts`: False under maintenance of the target: no result of the run counts."""
         recording = self.recording
         verifier = recording.verifier
-        recorded = KeptHistory(recording.events, self._rules, recording.events_seen, verifier.verified, verifier.stopped_because)
+        recorded = KeptHistory(recording.events, self.rules, recording.events_seen, verifier.verified, verifier.stopped_because)
         unfollowed = sum(tracker.take_dropped() for tracker in self._trackers.values())
         overdue, undecided = recording.overdue if verifier.fault is None else 0, recording.undecided
         if not counts:
@@ -221,7 +223,6 @@ class Run:
 
     @asynccontextmanager
     async def _liveness_checks(self) -> AsyncIterator[None]:
-        """Check the liveness of the target once a second during the context."""
         checking = asyncio.create_task(self._check_liveness(), name=f"{self.run_id} liveness checks")
         try:
             yield
@@ -235,7 +236,7 @@ class Run:
         the endpoint is not recorded, and looks like a request that was not sent.
         """
         self._answered_t = monotonic_s()  # all requests of its preparation have been answered
-        is_pushed = any(rules.mode is Mode.PUSH for rules in self._rules.values())
+        is_pushed = any(rules.mode is Mode.PUSH for rules in self.rules.values())
         while True:
             if not is_pushed or monotonic_s() - self._alive_t <= ANSWER_MAX_S:
                 self.recording.note_answer()

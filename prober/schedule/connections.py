@@ -4,13 +4,13 @@ One endpoint receives the pushes of all targets; it is opened for the first targ
 the server in this process signs its tokens with a key of its own, Google with Google's. Other servers on a plain connection, such as
 Google's emulator, send no tokens: their requests are accepted if they contain the name of a subscription, which has a random part.
 
-`endpoint_of` is for commands that probe a target once: it starts an `embedded` server for the duration of its context.
+`connected` is for commands that probe a target once: it starts an `embedded` server for the duration of its context.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from types import TracebackType
@@ -154,15 +154,31 @@ class PushReceivers:
 
 
 @asynccontextmanager
-async def endpoint_of(
-    config: Config, settings: TargetSettings, environ: Mapping[str, str], override: str = ""
-) -> AsyncIterator[tuple[Endpoint, Signer | None]]:
-    """Yield the endpoint of a target and its signer: the caller's, an emulator variable's or the configured one.
+async def connected(
+    config: Config,
+    settings: TargetSettings,
+    instances: Collection[PlannedInstance],
+    environ: Mapping[str, str],
+    receivers: PushReceivers,
+    override: str = "",
+    client: Sequence[str] = (),
+) -> AsyncIterator[tuple[Endpoint, Mapping[Vantage, Broker]]]:
+    """Yield the endpoint of a target, and a broker for each vantage of its probe instances, for commands that probe it once.
 
-    An `embedded` target is started; only then is there a signer of tokens. Raises ConfigError for an invalid endpoint.
+    The endpoint is the caller's (`override`), an emulator variable's or the configured one. An `embedded` target is started. `client`:
+    command of the external vantage. Raises ConfigError for an invalid endpoint, and BrokerError if the target cannot be used.
     """
-    if is_embedded(settings, environ, override):
-        async with EmbeddedServer(config.embedded.port, map(parse_fault, config.embedded.faults)) as server:
-            yield local_endpoint(server.address, paired=settings.peer is not None), server.signer
-    else:
-        yield resolve_endpoint(settings.endpoint, environ, override, settings.peer or ""), None
+    async with AsyncExitStack() as resources:
+        if is_embedded(settings, environ, override):
+            server = EmbeddedServer(config.embedded.port, map(parse_fault, config.embedded.faults))
+            await resources.enter_async_context(server)
+            endpoint, signer = local_endpoint(server.address, paired=settings.peer is not None), server.signer
+        else:
+            endpoint, signer = resolve_endpoint(settings.endpoint, environ, override, settings.peer or ""), None
+        is_pushed = any(instance.is_pushed for instance in instances)
+        pushes = await receivers.of(settings, endpoint, signer) if is_pushed else NOWHERE
+        brokers: dict[Vantage, Broker] = {}
+        for vantage in sorted({instance.vantage for instance in instances}):
+            brokers[vantage] = broker = await connect(endpoint, vantage, pushes=pushes, client=client)
+            resources.push_async_callback(broker.close)
+        yield endpoint, brokers

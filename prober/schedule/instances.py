@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
-from prober.brokers.base import Vantage
+from prober.brokers.base import Broker, Vantage
 from prober.brokers.endpoint import EMULATOR_VARIABLE, Endpoint
 from prober.config.following import in_force, restart_keys
 from prober.config.models import Config, ProbeSettings, Slo, TargetSettings
@@ -24,7 +24,8 @@ from prober.probes.experiment import Experiment, Workload
 from prober.probes.observe import observing, stream_of
 from prober.runs.lifetimes import LASTING
 from prober.runs.probe_instance import Target
-from prober.runs.runner import for_library
+from prober.runs.resources import Provisioner
+from prober.runs.runner import Run, for_library
 from prober.slo.objectives import Objective
 
 DELIVERY_DELAY_MAX_S: Final = 5.0
@@ -150,6 +151,13 @@ class PlannedInstance:
             peer_region="" if peer is None else peer.region or peer.address,
             seek_settles_s=SEEK_SETTLES_S if endpoint.secure else LOCAL_SEEK_SETTLES_S,
         )
+
+    def run_once(self, endpoint: Endpoint, broker: Broker, owner: str, seed: int) -> Run:
+        """Return a run on topics and subscriptions of its own, which begin with the name of the owner."""
+        target, experiment = self.at(endpoint), self.experiment
+        name, topic = self.resource_name(owner), self.foreign_topic
+        provisioner = Provisioner(target, name, experiment.subscriptions, lasting=False, topic=topic)
+        return Run(experiment, broker, target, provisioner, self.workload, seed)
 
     def resource_name(self, instance: str) -> str:
         """Return the start of the names of its topics and subscriptions, for a prober of that name."""
