@@ -50,16 +50,16 @@ def drill(
     Exit code 0: all pass. 1: a fault was missed, or the page was not sent. 2: wrong usage or configuration. 3: undecided.
     """
     from prober.config.loading import load
-    from prober.config.sections import overlaid
+    from prober.config.problems import validated
+    from prober.config.sections import Drills
     from prober.drills.plans import PLANS, chosen
 
     must_know("fault", fault or (), PLANS, LISTED)
     if every and fault:
         raise ConfigError("write --all or --fault, not both")
     given = {"faults": fault, "prometheus": prometheus, "alertmanager": alertmanager, "port": port}
-    settings = overlaid(
-        load(config, os.environ, opens_store=False).drills, {key: value for key, value in given.items() if value is not None}
-    )
+    configured = dict(load(config, os.environ, opens_store=False).drills)
+    settings = validated(Drills, configured | {key: value for key, value in given.items() if value is not None})
     plans = tuple(PLANS.values()) if every else chosen(settings.faults)
     with while_running() as bar:
 

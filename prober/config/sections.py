@@ -10,12 +10,11 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from prober.brokers.endpoint import GOOGLE_CERTIFICATES, parse_endpoint
 from prober.brokers.fields import parse_path
 from prober.config.cron import Cron
-from prober.config.problems import from_pydantic, report
 from prober.config.values import (
     EMBEDDED,
     Cronline,
@@ -277,14 +276,6 @@ class Drills(Section):
     """Time limit from the finding to alert and page."""
     silence: Positive = timedelta(minutes=1)
     """Duration of the check for no alert; longer than a scrape and an evaluation."""
-
-
-def overlaid(settings: Drills, given: Mapping[str, Any]) -> Drills:
-    """Return the settings with the values of the command line. Raises ConfigError."""
-    try:
-        return Drills.model_validate({**dict(settings), **given})
-    except ValidationError as error:
-        raise ConfigError(report(from_pydantic(error, Drills), "drills", {})) from error
 
 
 def _field_name(text: str) -> str:

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, Self, TypeAlias
 
 import aiohttp
 from aiohttp import web
@@ -35,8 +35,6 @@ ALERT: Final = "PubsubProberDrillFinding"
 DRILL: Final = "drill"
 FIRING: Final = "firing"
 SUPPRESSED: Final = "suppressed"
-ANSWER_MAX: Final = 16 << 20
-"""Maximum size of an answer in bytes: some ten thousand alerts."""
 ANSWER_TIMEOUT_S: Final = 5.0
 
 PAGES: Final = "/pages"
@@ -47,8 +45,6 @@ Expose: TypeAlias = Callable[[str], Awaitable[tuple[str, bytes]]]
 """Function that returns the content type and body of a scrape, for its Accept header."""
 LOOK_S: Final = 1.0
 """Time between two checks of the same station."""
-
-_T = TypeVar("_T")
 
 
 class StepName(StrEnum):
@@ -129,15 +125,9 @@ class Conversation:
             async with self._session.get(url, params=parameters, allow_redirects=False) as response:
                 if response.status != 200:
                     raise NoAnswer(f"{url} answered {response.status}")
-                body = await response.content.read(ANSWER_MAX + 1)
-                while not response.content.at_eof() and len(body) <= ANSWER_MAX:
-                    body += await response.content.read(ANSWER_MAX + 1 - len(body))
+                return json.loads(await response.read())
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
             raise NoAnswer(f"{base} does not answer: {str(error) or 'too slow'}") from error
-        if len(body) > ANSWER_MAX:
-            raise NoAnswer(f"{url} answered more than {ANSWER_MAX >> 20} MiB")
-        try:
-            return json.loads(body)
         except (ValueError, RecursionError) as error:
             raise NoAnswer(f"{url} did not answer in JSON") from error
 
@@ -151,15 +141,15 @@ class Prometheus:
     async def sees(self, drill: str) -> str | None:
         """Return an empty remark if the alert fires, None if not. Raises NoAnswer."""
         answer = await self._conversation.ask(self._url, "/api/v1/alerts")
-        alerts = _understood(lambda: answer["data"]["alerts"], self._url)
-        firing = _understood(lambda: [drill_of(alert) for alert in alerts if alert["state"] == FIRING], self._url)
+        with _understood(self._url):
+            firing = [drill_of(alert) for alert in answer["data"]["alerts"] if alert["state"] == FIRING]
         return "" if drill in firing else None
 
     async def missing_rule(self) -> str:
         """Return the reason why the alert cannot fire; empty if it can. Raises NoAnswer."""
         answer = await self._conversation.ask(self._url, "/api/v1/rules", {"type": "alert"})
-        groups = _understood(lambda: answer["data"]["groups"], self._url)
-        named = _understood(lambda: {rule["name"] for group in groups for rule in group["rules"]}, self._url)
+        with _understood(self._url):
+            named = {rule["name"] for group in answer["data"]["groups"] for rule in group["rules"]}
         return "" if ALERT in named else f"Prometheus has no rule {ALERT}; load those of alerts/"
 
 
@@ -172,19 +162,18 @@ class Alertmanager:
     async def sees(self, drill: str) -> str | None:
         """Return a remark if the alert is present, which states a suppression; None if it is not. Raises NoAnswer."""
         answer = await self._conversation.ask(self._url, "/api/v2/alerts", {"filter": f'alertname="{ALERT}"'})
-        states = _understood(lambda: [alert["status"]["state"] for alert in answer if drill_of(alert) == drill], self._url)
+        with _understood(self._url):
+            states = [alert["status"]["state"] for alert in answer if drill_of(alert) == drill]
         if not states:
             return None
         return "held back there by a silence or an inhibition" if set(states) == {SUPPRESSED} else ""
 
 
-def _understood(read: Callable[[], _T], url: str) -> _T:
-    """Return the value that `read` extracts from an answer.
-
-    Raises NoAnswer if the answer has another form.
-    """
+@contextmanager
+def _understood(url: str) -> Iterator[None]:
+    """Raise NoAnswer if an answer has another form than the code inside expects."""
     try:
-        return read()
+        yield
     except (AttributeError, KeyError, TypeError) as error:
         raise NoAnswer(f"{url} answered in a form that the prober does not know") from error
 

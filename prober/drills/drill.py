@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from math import inf
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
@@ -35,9 +35,7 @@ from prober.embedded.server import EmbeddedServer
 from prober.probes.catalogue import ProbeName
 from prober.runs.classification import Observation
 from prober.runs.probe_instance import ProbeInstance
-from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
-from prober.runs.runner import Run
 from prober.runs.sink import RunBegun, RunEnded
 from prober.schedule.connections import PushReceivers
 from prober.schedule.instances import PlannedInstance
@@ -73,6 +71,8 @@ _NOT_FOLLOWED: Final = {
     StepName.RECEIVER: "not followed: no port to receive pages on is configured",
 }
 
+_Seen: TypeAlias = str | NoAnswer | None
+
 _log = logging.getLogger(__name__)
 EARLIER_S: Final = 300.0
 """Maximum wait for the end of an earlier drill's alert; its rule keeps it firing for three minutes."""
@@ -82,26 +82,23 @@ EARLIER_S: Final = 300.0
 class DrillResult:
     """Result of a drill.
 
-    drill       its name; `sort`: the guarantee that its fault breaks; `sentence`: effect of the fault.
+    drill       its name; `sort`: the guarantee that its fault breaks.
     verdict     PASS only if every followed step passed; FAIL if one failed.
     reason      reason for FAIL or UNKNOWN, in one line; empty for PASS.
     steps       all steps, in their order.
     found       kinds of findings that report a violation of the drill's server.
     injected    number of injections of the fault.
-    started_at  seconds since 1970.
     seed        seed that repeats the random choices.
     internal_error   an internal error of the prober ended the drill.
     """
 
     drill: str
     sort: str
-    sentence: str
     verdict: Verdict
     reason: str
     steps: tuple[Step, ...]
     found: tuple[str, ...]
     injected: int
-    started_at: float
     duration_s: float
     seed: int
     internal_error: bool = False
@@ -133,7 +130,7 @@ class Drill:
 
     async def carry_out(self) -> DrillResult:
         """Run the drill, report it to the metrics and return its result, which includes an internal error. Raises only on cancellation."""
-        started_at, started_t = wall_s(), monotonic_s()
+        started_t = monotonic_s()
         exercise = Exercise(self._plan, self._seed, self._chain.metrics)
         fault: Exception | None = None
         try:
@@ -145,13 +142,11 @@ class Drill:
         result = DrillResult(
             drill=self._plan.name,
             sort=self._plan.sort,
-            sentence=self._plan.sentence,
             verdict=verdict,
             reason=reason,
             steps=steps,
             found=tuple(sorted(exercise.found)),
             injected=exercise.injected,
-            started_at=started_at,
             duration_s=monotonic_s() - started_t,
             seed=self._seed,
             internal_error=fault is not None or exercise.internal_error,
@@ -212,27 +207,20 @@ class Drill:
 
     def _verify(self, exercise: Exercise, result: RunResult) -> Step:
         """Return the first step: whether the run made an expected finding, and no other."""
-        name, announced, undecided = StepName.FINDING, self._plan.announced, f"the run is undecided: {result.reason}"
+        name, announced = StepName.FINDING, self._plan.announced
         if exercise.astray:
             where = "where nothing was planted" if announced else "although no guarantee was violated"
             return Step(name, Verdict.FAIL, note=f"{', '.join(sorted(exercise.astray))} was found {where}")
         if self._plan.fault is not None and exercise.injected_t is None:
             return Step(name, Verdict.UNKNOWN, note="the fault was never injected")
-        if not announced:
-            return self._quiet(exercise, result, undecided)
+        if not announced and exercise.found:
+            kinds = ", ".join(sorted(exercise.found))
+            return Step(name, Verdict.FAIL, note=f"{kinds} was found although no guarantee was violated")
         if exercise.found_t is not None and exercise.injected_t is not None:
             return Step(name, Verdict.PASS, exercise.found_t - exercise.injected_t)
         if result.verdict is Verdict.UNKNOWN:
-            return Step(name, Verdict.UNKNOWN, note=undecided)
-        return Step(name, Verdict.FAIL, note=f"none of {', '.join(announced)} was found")
-
-    def _quiet(self, exercise: Exercise, result: RunResult, undecided: str) -> Step:
-        if exercise.found:
-            kinds = ", ".join(sorted(exercise.found))
-            return Step(StepName.FINDING, Verdict.FAIL, note=f"{kinds} was found although no guarantee was violated")
-        if result.verdict is Verdict.UNKNOWN:
-            return Step(StepName.FINDING, Verdict.UNKNOWN, note=undecided)
-        return Step(StepName.FINDING, Verdict.PASS)
+            return Step(name, Verdict.UNKNOWN, note=f"the run is undecided: {result.reason}")
+        return Step(name, Verdict.FAIL, note=f"none of {', '.join(announced)} was found") if announced else Step(name, Verdict.PASS)
 
 
 class Exercise:
@@ -269,15 +257,7 @@ class Exercise:
                 pushes = await receivers.of(instance.target, endpoint, server.signer) if instance.is_pushed else NOWHERE
                 broker = await connect(endpoint, Vantage.WIRE, pushes=pushes)
                 resources.push_async_callback(broker.close)
-                target = instance.at(endpoint)
-                run = Run(
-                    instance.experiment,
-                    broker,
-                    target,
-                    Provisioner(target, PLACE, instance.experiment.subscriptions, lasting=False),
-                    instance.workload,
-                    self._seed,
-                )
+                run = instance.run_once(endpoint, broker, PLACE, self._seed)
                 run.begin(ProbeInstance(PLACE, instance.probe, instance.vantage, inf), [self])
                 return await run.carry_out()
         finally:
@@ -351,16 +331,10 @@ async def gone(sightings: Iterable[tuple[StepName, Sighting]], drill: str, patie
 
 
 async def _gone(name: StepName, sighting: Sighting, drill: str, patience: Patience) -> tuple[StepName, str]:
-    give_up_t = patience.clock() + EARLIER_S
-    while True:
-        try:
-            if await sighting.sees(drill) is None:
-                return name, ""
-        except NoAnswer as error:
-            return name, str(error)
-        if patience.clock() >= give_up_t:
-            return name, "the alert of an earlier drill has not ended"
-        await asyncio.sleep(patience.look_s)
+    *_, last = await _looks(sighting, drill, patience, EARLIER_S, lambda seen: not isinstance(seen, str))
+    if isinstance(last, str):
+        return name, "the alert of an earlier drill has not ended"
+    return name, "" if last is None else str(last)
 
 
 async def came(name: StepName, sighting: Sighting, drill: str, patience: Patience, since_t: float) -> Step:
@@ -368,32 +342,38 @@ async def came(name: StepName, sighting: Sighting, drill: str, patience: Patienc
 
     UNKNOWN only if the last check got no answer; `since_t` is the time of the fault's injection.
     """
-    give_up_t = patience.clock() + patience.deadline_s
-    while True:
-        trouble = ""
-        try:
-            note = await sighting.sees(drill)
-            if note is not None:
-                return Step(name, Verdict.PASS, patience.clock() - since_t, note)
-        except NoAnswer as error:
-            trouble = str(error)
-        if patience.clock() >= give_up_t:
-            if trouble:
-                return Step(name, Verdict.UNKNOWN, note=trouble)
-            return Step(name, Verdict.FAIL, note=f"did not come within {patience.deadline_s:g} s")
-        await asyncio.sleep(patience.look_s)
+    *_, last = await _looks(sighting, drill, patience, patience.deadline_s)
+    if isinstance(last, str):
+        return Step(name, Verdict.PASS, patience.clock() - since_t, last)
+    if last is not None:
+        return Step(name, Verdict.UNKNOWN, note=str(last))
+    return Step(name, Verdict.FAIL, note=f"did not come within {patience.deadline_s:g} s")
 
 
 async def stayed_away(name: StepName, sighting: Sighting, drill: str, patience: Patience, since_t: float) -> Step:
     """Watch for a forbidden signal and return the step. UNKNOWN if any check got no answer: the signal may have been missed."""
-    give_up_t = patience.clock() + patience.silence_s
-    trouble = ""
+    every = await _looks(sighting, drill, patience, patience.silence_s)
+    if isinstance(every[-1], str):
+        return Step(name, Verdict.FAIL, patience.clock() - since_t, "came although no guarantee was violated")
+    troubles = [str(seen) for seen in every if seen is not None]
+    return Step(name, Verdict.UNKNOWN, note=troubles[-1]) if troubles else Step(name, Verdict.PASS)
+
+
+async def _looks(
+    sighting: Sighting,
+    drill: str,
+    patience: Patience,
+    limit_s: float,
+    is_last: Callable[[_Seen], bool] = lambda seen: isinstance(seen, str),
+) -> list[_Seen]:
+    """Check a station until `is_last`, or for `limit_s`; return what each check saw, or why it got no answer."""
+    give_up_t = patience.clock() + limit_s
+    every: list[_Seen] = []
     while True:
         try:
-            if await sighting.sees(drill) is not None:
-                return Step(name, Verdict.FAIL, patience.clock() - since_t, "came although no guarantee was violated")
+            every.append(await sighting.sees(drill))
         except NoAnswer as error:
-            trouble = str(error)
-        if patience.clock() >= give_up_t:
-            return Step(name, Verdict.UNKNOWN, note=trouble) if trouble else Step(name, Verdict.PASS)
+            every.append(error)
+        if is_last(every[-1]) or patience.clock() >= give_up_t:
+            return every
         await asyncio.sleep(patience.look_s)

@@ -35,7 +35,7 @@ PLANS_SHOWN = (PLANS["drop"], PLANS["control"])
 def result(name: str, steps: tuple[Step, ...]) -> DrillResult:
     verdict, reason = concluded(steps)
     found = ("ORDER_GAP",) if steps is not QUIET else ()
-    return DrillResult(name, PLANS[name].sort, PLANS[name].sentence, verdict, reason, steps, found, 1, 0.0, 14.5, 3)
+    return DrillResult(name, PLANS[name].sort, verdict, reason, steps, found, 1, 14.5, 3)
 
 
 def test_the_table_shows_seconds_what_stayed_away_and_what_failed() -> None:

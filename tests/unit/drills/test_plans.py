@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from prober.config.loading import load
-from prober.config.sections import CONTROL, Drills, overlaid
+from prober.config.sections import CONTROL, Drills
 from prober.drills.plans import PLANS, DrillPlan, DrillSort, chosen, representatives
 from prober.drills.schedule import drills_of
 from prober.embedded.catalogue import CATALOGUE
-from prober.errors import ConfigError
 from tests.unit.config.writing import loaded
 
 
@@ -59,12 +58,5 @@ def test_without_a_schedule_nothing_is_drilled() -> None:
 def test_with_a_schedule_one_of_each_sort_is_drilled_or_what_is_named(tmp_path: Path) -> None:
     settings = loaded(tmp_path, 'drills: {cron: "0 3 * * mon", prometheus: "http://prometheus:9090", port: 9096}').drills
     assert drills_of(settings)[-2:] == ("reply_lost", "control")
-    assert drills_of(overlaid(settings, {"faults": ["drop", "jitter"]})) == ("drop", "jitter")
+    assert drills_of(settings.model_copy(update={"faults": ("drop", "jitter")})) == ("drop", "jitter")
     assert (settings.deadline, settings.silence) == (timedelta(minutes=2), timedelta(minutes=1))
-
-
-def test_the_command_line_wins() -> None:
-    settings = Drills(prometheus="http://a:1", alertmanager="http://b:1")
-    assert overlaid(settings, {"prometheus": "http://c:1"}) == Drills(prometheus="http://c:1", alertmanager="http://b:1")
-    with pytest.raises(ConfigError, match=r"^drills: prometheus: must be a URL"):
-        overlaid(settings, {"prometheus": "c:1"})
