@@ -6,7 +6,6 @@ docs/trace-files.md defines each measurement.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
@@ -134,6 +133,12 @@ def _short(name: str) -> str:
 # ----------------------------------------------------------------------------------------------------------------------- JSON
 
 
+_ARRIVALS: Final = (
+    *("deliveries", "in_order", "early", "overtook", "waiting", "late", "duplicates", "late_or_duplicate"),
+    *("before_start", "gave_up", "gave_up_early", "forgotten"),
+)
+
+
 def order_row(order: MeasuredOrder) -> Mapping[str, object]:
     """Return the field `order` of the object for one file: the worst streams in full, all others in the totals."""
     report, streams = order.report, order.report.streams
@@ -163,20 +168,7 @@ def _stream_row(stream: MeasuredStream) -> Mapping[str, object]:
 
 
 def _arrivals_row(arrivals: Arrivals) -> dict[str, object]:
-    return {
-        "deliveries": arrivals.deliveries,
-        "in_order": arrivals.in_order,
-        "early": arrivals.early,
-        "overtook": arrivals.overtook,
-        "waiting": arrivals.waiting,
-        "late": arrivals.late,
-        "duplicates": arrivals.duplicates,
-        "late_or_duplicate": arrivals.late_or_duplicate,
-        "before_start": arrivals.before_start,
-        "gave_up": arrivals.gave_up,
-        "gave_up_early": arrivals.gave_up_early,
-        "forgotten": arrivals.forgotten,
-    }
+    return {name: getattr(arrivals, name) for name in _ARRIVALS}
 
 
 def _summary_row(reordering: Summary) -> Mapping[str, object]:
@@ -212,40 +204,20 @@ class Timeouts(NamedTuple):
 
 
 class Measuring:
-    """Observer of one file's events on their way to the checker.
+    """Measures one file's events on their way to the checker."""
 
-    Its faults never reach the checker.
-
-    fault   one line about an internal error, after which nothing more was measured; empty if there was none.
-    """
-
-    def __init__(self, path: str, timeouts: Timeouts) -> None:
-        self.fault = ""
-        self._path = path
+    def __init__(self, timeouts: Timeouts) -> None:
         self._timeouts = timeouts
         self._measurement: OrderMeasurement | None = None
 
     def follow(self, events: Iterable[Event], header: TraceHeader) -> Iterator[Event]:
         """Yield the same events; each is measured before. Call it once."""
         start_known = header.rules.subscription_predates_first_publish
-        measurement = OrderMeasurement(self._timeouts.wait_s, self._timeouts.idle_s, start_known=start_known)
-        self._measurement = measurement
+        self._measurement = measurement = OrderMeasurement(*self._timeouts, start_known=start_known)
         for event in events:
-            if not self.fault:
-                with self._guarded():
-                    measurement.observe(event)
+            measurement.observe(event)
             yield event
 
     def report(self) -> MeasuredOrder | None:
-        """Return the measurements of the events so far; None if the file could not be read, or after a fault."""
-        if self._measurement is not None and not self.fault:
-            with self._guarded():
-                return MeasuredOrder(self._measurement.report(), self._timeouts.wait_s, self._timeouts.idle_s)
-        return None
-
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as fault:
-            self.fault = f"{self._path}: the order of messages cannot be measured: {fault!r}; please report this with the file"
+        """Return the measurements of the events so far; None if the file could not be read."""
+        return None if self._measurement is None else MeasuredOrder(self._measurement.report(), *self._timeouts)

@@ -141,14 +141,14 @@ def verify_files(paths: Sequence[str], output: Format, extras: Extras) -> ExitCo
 
 def _verify_one(path: str, output: Format, extras: Extras) -> Verification:
     name = "<stdin>" if path == STDIN else path
-    measuring = None if extras.reorder is None else Measuring(name, extras.reorder)
+    measuring = None if extras.reorder is None else Measuring(extras.reorder)
     verification, proofs = _verify_file(path, name, extras, measuring)
     order = None if measuring is None else measuring.report()
     if output is Format.JSON:
         print(verification_as_json(verification, proofs, order=order), flush=True)
     else:
         show(verification_as_text(verification, proofs, order=order, everything=extras.everything))
-    for trouble in filter(None, (verification.malformed or verification.crash, measuring and measuring.fault)):
+    if trouble := verification.malformed or verification.crash:
         print(trouble, file=sys.stderr, flush=True)
     return verification
 
