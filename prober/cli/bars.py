@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Final, Protocol, TypeVar
 
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from prober.cli.terminal import color_system
+from prober.cli.terminal import progress_console
 from prober.core.events import Event
 
 BYTES_MIN: Final = 4 << 20  # smaller files are verified before a bar could be read
@@ -30,7 +29,7 @@ def while_reading(stream: BinaryIO, name: str) -> Iterator[Callable[[Iterable[Ev
         yield lambda events: events
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True, color_system=color_system()), transient=True) as bar:
+    with Progress(*columns, console=progress_console(), transient=True) as bar:
         task = bar.add_task(os.path.basename(name)[-NAME_SHOWN:], total=size)
 
         def watched(events: Iterable[Event]) -> Iterator[Event]:
@@ -51,14 +50,8 @@ def while_verifying() -> Iterator[Callable[[Iterable[_Item], int], Iterator[_Ite
         TextColumn("{task.completed:,.0f} of {task.total:,.0f} events"),
         TimeRemainingColumn(),
     )
-    shown = sys.stderr.isatty()
-    with Progress(
-        *columns,
-        console=Console(stderr=True, color_system=color_system()),
-        transient=True,
-        disable=not shown,
-        redirect_stdout=sys.stdout.isatty(),
-    ) as bar:
+    to_stdout, shown = sys.stdout.isatty(), sys.stderr.isatty()
+    with Progress(*columns, console=progress_console(), transient=True, disable=not shown, redirect_stdout=to_stdout) as bar:
 
         def watched(events: Iterable[_Item], total: int) -> Iterator[_Item]:
             task = bar.add_task("", total=total)
@@ -85,9 +78,7 @@ def while_running() -> Iterator[Show]:
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"), TimeElapsedColumn())
     # What is printed goes above the bar if both are on the terminal, and only then through it.
-    with Progress(
-        *columns, console=Console(stderr=True, color_system=color_system()), transient=True, redirect_stdout=sys.stdout.isatty()
-    ) as bar:
+    with Progress(*columns, console=progress_console(), transient=True, redirect_stdout=sys.stdout.isatty()) as bar:
         task = bar.add_task("connecting", total=None, count="")
         begun = 0
 

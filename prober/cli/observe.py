@@ -9,7 +9,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
@@ -25,9 +24,9 @@ from prober.brokers.endpoint import Endpoint, parse_endpoint, resolve_endpoint
 from prober.brokers.nats_stream import NATS, NatsStream, is_nats
 from prober.cli.options import EndpointOption, Output
 from prober.cli.process import Format, save_trace
-from prober.cli.terminal import color_system, show
+from prober.cli.terminal import progress_console, show
 from prober.clock import wall_s
-from prober.core.events import Event, Opened
+from prober.core.events import Opened
 from prober.core.findings import Kind
 from prober.core.rules import Rules
 from prober.durations import duration_s
@@ -59,14 +58,20 @@ ENDPOINT_VARIABLE: Final = "ORDERING_PROBER_MONITORING__ENDPOINT"
 """Environment variable with the address of Cloud Monitoring, as for the service."""
 
 
-class Records(NamedTuple):
-    """The files of publishers' records, and the maximum difference of the clocks of the publishers and of this machine."""
+class Beside(NamedTuple):
+    """Data to compare an observation with.
 
-    paths: tuple[str, ...] = ()
+    records        files of publishers' records.
+    clock_error_s  maximum difference of the clocks of the publishers and of this machine.
+    own            a subscription of the user's.
+    """
+
+    records: tuple[str, ...] = ()
     clock_error_s: float = 1.0
+    own: OwnSubscription | None = None
 
 
-NO_RECORDS: Final = Records()
+ALONE: Final = Beside()
 
 
 def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
@@ -113,8 +118,7 @@ def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
 
     written = {"topic": topic, "group": group, "sequence": sequence or None, "duration": duration}
     settings = validated(Observe, written | dict(map(_assigned, setting or ())))
-    clock_error_s = duration_s(record_clock_error)
-    beside_it = Beside(Records(tuple(record or ()), clock_error_s), _own(own, late_after))
+    beside_it = Beside(tuple(record or ()), duration_s(record_clock_error), _own(own, late_after))
     seen = asyncio.run(_until_interrupted(settings, endpoint, trace, beside_it))
     if output is Format.JSON:
         print(seen.as_json())
@@ -123,18 +127,7 @@ def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
     raise typer.Exit(int(seen.exit_code))
 
 
-class Beside(NamedTuple):
-    """Data to compare an observation with: records of publishers, a subscription of the user's."""
-
-    records: Records = NO_RECORDS
-    own: OwnSubscription | None = None
-
-
-ALONE: Final = Beside()
-
-
 async def _until_interrupted(settings: Observe, endpoint: str, trace: str, beside_it: Beside) -> StreamObservation:
-    """Run an observation that Ctrl-C ends with a report."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
     return await observe_once(settings, endpoint, os.environ, trace, stop, beside_it)
@@ -161,14 +154,12 @@ async def observe_once(
     target = instance.at(where)
     if isinstance(broker, NatsStream):
         target = replace(target, rules=replace(target.rules, redelivery_promised=False))
-    records = beside_it.records
     stream = stream_of(settings.plan)
-    experiment = observing(settings.plan, stream, stop, target.rules.delivery_delay_max_s if records.paths else 0.0)
+    experiment = observing(settings.plan, stream, stop, target.rules.delivery_delay_max_s if beside_it.records else 0.0)
     try:
         name = instance.resource_name(INSTANCE)
         topic = settings.topic if isinstance(broker, NatsStream) else instance.foreign_topic
         provisioner = Provisioner(target, name, experiment.subscriptions, lasting=False, topic=topic)
-        rules = provisioner.rules
         run = Run(experiment, broker, target, provisioner, instance.workload)
         traffic = KeyTraffic()
         run.listen(traffic.event)
@@ -178,12 +169,13 @@ async def observe_once(
         await broker.close()
     if stream.unreadable:
         raise ConfigError(f"{stream.unreadable}: correct --group or --sequence")
+    known = run.rules[result.subscription]
     if trace:
-        _write(trace, rules, run.recording.events)
-    known = rules[result.subscription]
-    verified = _verified_with_records(records, run.recording, known, settings, stream, result)
+        save_trace(trace, TraceHeader(result.subscription, "", rules=known), run.recording.events)
+    verified = _verified_with_records(beside_it, run.recording, known, settings, stream, result)
     if trace and verified is not None:
-        _write_verified(trace, result.subscription, verified)
+        joined = str(Path(trace).with_suffix(".record.jsonl"))
+        save_trace(joined, TraceHeader(result.subscription, "", rules=verified.rules), verified.events)
     late = None if beside_it.own is None else await _who_is_late(beside_it.own, environ, stream, result)
     service = NATS if isinstance(broker, NatsStream) else PUBSUB
     return StreamObservation(result, stream, traffic, known, verified, late, service)
@@ -204,7 +196,6 @@ def _assigned(text: str) -> tuple[str, str]:
 
 
 async def _connected(settings: Observe, endpoint: str, environ: Mapping[str, str]) -> tuple[Endpoint, Broker]:
-    """Connect to the broker of the stream; return its endpoint and the broker."""
     from prober.brokers.base import Vantage
     from prober.brokers.connect import connect
 
@@ -234,12 +225,6 @@ def _instance(settings: Observe, endpoint: str) -> PlannedInstance:
     return PlannedInstance(target, ProbeName.OBSERVE, probe, Vantage.WIRE)
 
 
-def _write(path: str, rules: Mapping[str, Rules], events: Iterable[Event]) -> None:
-    """Write the kept events to a trace file, with the rules of their verification."""
-    (subscription, known), *_ = rules.items()
-    save_trace(path, TraceHeader(subscription, "", rules=known), events)
-
-
 # --- on a terminal, while it reads ---------------------------------------------------------------------------------------------
 
 
@@ -249,9 +234,7 @@ async def _shown(run: Run, stream: ObservedStream) -> AsyncIterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    with Live(
-        _table(run, stream), console=Console(stderr=True, color_system=color_system()), transient=True, auto_refresh=False
-    ) as live:
+    with Live(_table(run, stream), console=progress_console(), transient=True, auto_refresh=False) as live:
 
         async def follow() -> None:
             while True:
@@ -311,7 +294,7 @@ async def _who_is_late(
 
 
 def _verified_with_records(
-    records: Records, recording: Recording, rules: Rules, settings: Observe, stream: ObservedStream, result: RunResult
+    beside_it: Beside, recording: Recording, rules: Rules, settings: Observe, stream: ObservedStream, result: RunResult
 ) -> RecordVerification | None:
     """Return the findings that the records prove; None without a record, or if nothing was observed.
 
@@ -321,22 +304,16 @@ def _verified_with_records(
 
     events = recording.events[: recording.verifier.verified]
     opened_t = next((event.t for event in events if isinstance(event, Opened)), None)
-    if not records.paths or opened_t is None:
+    if not beside_it.records or opened_t is None:
         return None
     offset_s = result.clock_offset_s or 0.0  # it is known of a run of this process
-    rules = replace(rules, clock_error_s=records.clock_error_s, keys_max=0)
+    rules = replace(rules, clock_error_s=beside_it.clock_error_s, keys_max=0)
     until_s = stream.observed_until
     if not until_s or len(events) < recording.events_seen:  # what came last is not there
         until_s = events[-1].t + offset_s - rules.delivery_delay_max_s
     try:
         since_s = opened_t + offset_s + rules.clock_error_s
-        known = read_records(records.paths, result.topic, since_s, until_s, lambda key: observed_key(key, settings.plan))
+        known = read_records(beside_it.records, result.topic, since_s, until_s, lambda key: observed_key(key, settings.plan))
     except TraceError as error:
         raise ConfigError(f"--record {error}") from error
     return verify_with(known, events, result.subscription, rules, offset_s)
-
-
-def _write_verified(path: str, subscription: str, verification: RecordVerification) -> None:
-    """Write the joined history beside the trace of the observation, `NAME.record.jsonl`. Raises ConfigError."""
-    beside = str(Path(path).with_suffix(".record.jsonl"))
-    save_trace(beside, TraceHeader(subscription, "", rules=verification.rules), verification.events)

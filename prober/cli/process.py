@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 from functools import partial
@@ -55,13 +55,6 @@ class ExitCode(IntEnum):
     UNKNOWN = 3
 
 
-_CODE: Final[Mapping[Verdict, ExitCode]] = {
-    Verdict.PASS: ExitCode.PASS,
-    Verdict.FAIL: ExitCode.FAIL,
-    Verdict.UNKNOWN: ExitCode.UNKNOWN,
-}
-
-
 class Verified(Protocol):
     """A result with a verdict, such as a run or a drill."""
 
@@ -72,7 +65,7 @@ class Verified(Protocol):
 
 def code_of(verdict: Verdict) -> ExitCode:
     """Return the exit code of a verdict, for every command."""
-    return _CODE[verdict]
+    return ExitCode[verdict.name]
 
 
 def overall_verdict(results: Iterable[Verified]) -> Verdict:

@@ -28,6 +28,11 @@ def color_system() -> Literal["auto"] | None:
     return None if os.environ.get("NO_COLOR") else "auto"
 
 
+def progress_console() -> Console:
+    """Return the console for progress: standard error, so that standard output is unchanged."""
+    return Console(stderr=True, color_system=color_system())
+
+
 def show(text: str) -> None:
     """Print a text, in colour if standard output is a terminal. The lines stay unchanged."""
     console = Console(color_system=color_system(), highlighter=_Marks(), theme=_THEME, soft_wrap=True, markup=False, emoji=False)

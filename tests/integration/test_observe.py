@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from prober.cli.observe import ALONE, ENDPOINT_VARIABLE, Beside, Records, observe_once
+from prober.cli.observe import ALONE, ENDPOINT_VARIABLE, Beside, observe_once
 from prober.cli.observe_report import StreamObservation
 from prober.cli.process import ExitCode
 from prober.client import RecordedPublisher, recorded
@@ -297,8 +297,8 @@ def test_a_publisher_s_record_shows_what_is_lost(server: Running, clients: Clien
         ours.stop()
         assert ours.dropped == 0
 
-    records = Records((str(record),), 0.5)
-    seen = observed(clients, calls, settings(clients), publish, str(trace), Beside(records))
+    records = Beside((str(record),), 0.5)
+    seen = observed(clients, calls, settings(clients), publish, str(trace), records)
     assert seen.recorded is not None
     assert seen.recorded.verdict is Verdict.FAIL
     gaps = [made.finding for made in seen.recorded.findings if made.finding.kind is Kind.ORDER_GAP]
@@ -330,7 +330,7 @@ def test_a_publisher_s_record_of_a_service_that_does_nothing_wrong(clients: Clie
         ours.stop()
 
     wanted = settings(clients, keys_kept=KeysKept.HASHED, share=0.7)
-    seen = observed(clients, calls, wanted, publish, beside_it=Beside(Records((str(record),), 0.5)))
+    seen = observed(clients, calls, wanted, publish, beside_it=Beside((str(record),), 0.5))
     assert seen.recorded is not None
     assert (seen.recorded.verdict, seen.recorded.reason, seen.recorded.findings) == (Verdict.PASS, "", ())
     assert seen.recorded.counts["confirmed"] > 0
