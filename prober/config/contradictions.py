@@ -38,51 +38,14 @@ _LIKE_A_REGION: Final = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 REGIONS_SOURCE: Final = "docs.cloud.google.com/bigquery/docs/locations"
 REGIONS_AS_OF: Final = "2026-04-15"
 REGIONS: Final = frozenset(
-    [
-        "africa-south1",
-        "asia-east1",
-        "asia-east2",
-        "asia-northeast1",
-        "asia-northeast2",
-        "asia-northeast3",
-        "asia-south1",
-        "asia-south2",
-        "asia-southeast1",
-        "asia-southeast2",
-        "asia-southeast3",
-        "australia-southeast1",
-        "australia-southeast2",
-        "europe-central2",
-        "europe-north1",
-        "europe-north2",
-        "europe-southwest1",
-        "europe-west1",
-        "europe-west2",
-        "europe-west3",
-        "europe-west4",
-        "europe-west6",
-        "europe-west8",
-        "europe-west9",
-        "europe-west10",
-        "europe-west12",
-        "me-central1",
-        "me-central2",
-        "me-west1",
-        "northamerica-northeast1",
-        "northamerica-northeast2",
-        "northamerica-south1",
-        "southamerica-east1",
-        "southamerica-west1",
-        "us-central1",
-        "us-east1",
-        "us-east4",
-        "us-east5",
-        "us-south1",
-        "us-west1",
-        "us-west2",
-        "us-west3",
-        "us-west4",
-    ]
+    """
+    africa-south1 asia-east1 asia-east2 asia-northeast1 asia-northeast2 asia-northeast3 asia-south1 asia-south2
+    asia-southeast1 asia-southeast2 asia-southeast3 australia-southeast1 australia-southeast2 europe-central2 europe-north1
+    europe-north2 europe-southwest1 europe-west1 europe-west2 europe-west3 europe-west4 europe-west6 europe-west8
+    europe-west9 europe-west10 europe-west12 me-central1 me-central2 me-west1 northamerica-northeast1
+    northamerica-northeast2 northamerica-south1 southamerica-east1 southamerica-west1 us-central1 us-east1 us-east4 us-east5
+    us-south1 us-west1 us-west2 us-west3 us-west4
+    """.split()  # noqa: SIM905  # a list has a region a line
 )
 """The regions of Google Cloud, to notice a misspelled one.
 
@@ -226,7 +189,6 @@ def warnings_of(config: Config) -> list[Problem]:
 
 
 def _faults(config: Config) -> Iterator[Problem]:
-    """Report faults of the embedded server if no target is the embedded server."""
     if config.embedded.faults and not any(target.is_embedded for target in config.targets):
         text = (
             "no target is the embedded server, so nothing is injected: remove the faults, or write endpoint: embedded for a target"

@@ -1,8 +1,8 @@
-"""The reference page docs/configuration.md, generated from the models and the probes."""
+"""The tables of the reference page docs/configuration.md, generated from the models and the probes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
@@ -11,7 +11,6 @@ import yaml
 from pydantic import AwareDatetime, BaseModel, SecretStr
 
 from prober.config.comparisons import ComparisonSettings, Margins
-from prober.config.contradictions import REGIONS_AS_OF, REGIONS_SOURCE
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS
 from prober.config.models import (
     Api,
@@ -43,96 +42,7 @@ from prober.config.workloads import ACT_MAX_S, BURST_BYTES_MAX, HEADROOM, MESSAG
 from prober.probes.catalogue import DECLARED
 from prober.slo.indicators import MEANINGS, Indicator
 
-INTRODUCTION: Final = """\
-# Configuration
-
-All keys of the YAML file of `ordering-prober run --config FILE`. Without a file, the service probes one embedded Pub/Sub server with the
-default probes. `ordering-prober config check FILE` lists all errors of a file with key and line, and warns of suspicious values.
-`ordering-prober config show` prints the complete configuration with masked secrets.
-
-```yaml
-targets:
-  - name: europe
-    project: my-project
-    endpoint: europe-west1
-    environment: production
-    labels: {team: messaging}
-  - name: staging
-    project: my-staging-project
-    endpoint: us-central1
-    environment: staging
-    probes:
-      ordering: {keys: 50, vantages: [wire, library]}
-      redelivery: {}
-slos:
-  order: {objective: 99.9%}
-  redelivery: false
-  fast: {indicator: end_to_end_latency, objective: 95%, threshold: 250ms, labels: {team: payments}}
-maintenance:
-  - {region: europe-west1, from: 2026-12-24T18:00:00Z, to: 2026-12-25T06:00:00Z, reason: network works}
-  - {target: staging, cron: "0 3 * * sun", duration: 2h}
-```
-
-## Values
-
-| value | notation |
-|---|---|
-| duration | `30s`, `1h30m`, `250ms`, `28d`; a bare number is seconds |
-| duration with unit | the same without bare numbers |
-| bytes | `10GiB`, `512MB`, `4kB`, or a number |
-| share | `99.9%` or `0.999` |
-| time | with its time zone: `2026-12-24T18:00:00Z` |
-| crontab line | in UTC, such as `*/5 * * * *`; quoted if it begins with `*` |
-| name | small letters, digits, hyphens |
-| path or URI | local, `gs://`, `s3://`, `hdfs://` |
-
-Unknown and repeated keys are errors.
-
-## Environment
-
-A variable sets the key of its name and overrides the file: `ORDERING_PROBER_` and the path in capitals, joined by two underscores.
-List elements are numbered from 0. A value that begins with `[` or `{` is YAML. An empty value counts as unset. A variable with this prefix
-and no key is an error, except those that Kubernetes sets for a Service called `ordering-prober`.
-
-```sh
-ORDERING_PROBER_API__TOKEN=secret
-ORDERING_PROBER_TARGETS__0__ENDPOINT=europe-west1
-ORDERING_PROBER_TARGETS__0__PROJECT=my-project
-ORDERING_PROBER_TARGETS__0__ENVIRONMENT=production
-ORDERING_PROBER_PROBES__ORDERING__SCHEDULE__INTERVAL=5s
-ORDERING_PROBER_SLOS__AFFINITY=false
-```
-
-| other variable | effect |
-|---|---|
-| `PUBSUB_EMULATOR_HOST` | `endpoint` of all targets, or of a target `emulator`; `--endpoint` overrides it |
-| `LOG_LEVEL` | `telemetry.log_level`, unless its own variable is set |
-| `OTEL_*` | [export of traces and metrics](service.md#traces-metrics-and-logs) |
-
-## Reload
-
-`run` and `api` read the file's content every two seconds, and at once on SIGHUP. They apply `targets`, `probes`, `slos`, `maintenance`,
-`budget` and `comparisons` without a restart. For other sections, and for a `threshold` that is no bound of the histograms, the log and
-the status page report `restart to apply:` with the keys. A wrong file changes nothing, and the status page shows its errors
-([the service](service.md#another-configuration)).
-
-## Minimum rates
-
-A probe that counts too little for an objective is an error with the required rate. A single bad event must not fire an alert, and the
-fastest alert fires at 2 % of the budget. Over 30 days, each target and vantage needs
-
-| objective | at least |
-|---|---|
-| 99 % | 7 an hour |
-| 99.5 % | 14 an hour |
-| 99.9 % | 70 an hour |
-| 99.95 % | 139 an hour |
-| 99.99 % | 695 an hour |
-
-A run of `ordering` counts `keys` x `messages` messages, `redelivery` at least one redelivery per key, `affinity` at least one message per
-key. Ages and stalled keys count every minute. With `cron`, the longest gap between two runs decides.
-
-"""
+MARK: Final = "<!-- what follows is made by `make generate`; do not change it by hand -->\n"
 
 _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
     ("targets", TargetSettings, "A list. `probes` of a target override the shared settings, key by key."),
@@ -177,11 +87,11 @@ _COMPLETED: Final[Mapping[tuple[type[BaseModel], str], str]] = {
 }
 
 
-def reference_page() -> str:
-    """Return the page."""
-    parts = [INTRODUCTION, _limits_of_workloads(), "## Keys\n", _keys()]
+def with_keys(page: str) -> str:
+    """Return the page with everything behind its mark updated."""
+    parts = [page.partition(MARK)[0] + MARK, _limits_of_workloads(), "## Keys\n", _keys()]
     for name, section, note in _SECTIONS:
-        parts += [f"## {name}\n", *_prose(section, note), _table(section)]
+        parts += [f"## {name}\n", f"{' '.join(filter(None, (section.__doc__, note)))}\n", _table(section)]
         if section is ProbeSettings:
             parts += ["By default:\n", _yaml({"probes": {name: dict(probe) for name, probe in DEFAULT_PROBES.items()}})]
         if section is Slo:
@@ -217,23 +127,7 @@ def _limits_of_workloads() -> str:
 
 A run publishes `keys` x `messages` x bursts. Bursts: {bursts}. Rates above the measured {wire} messages a second (wire) and
 {library} (library) of one process are warnings, and above their double errors ([capacity](deploy.md#capacity)).
-
-## Warnings
-
-`config check`, `check` and the log of `run` warn of
-
-- a region outside Google Cloud's list ({REGIONS_SOURCE}, {REGIONS_AS_OF}), or a `region` that contradicts its endpoint,
-- `endpoint: global`, which may route publishes to several regions, so that findings about order stay indeterminate,
-- a `drain` shorter than the last deadline of a run,
-- more than 1 MB a second on one key, which Pub/Sub throttles,
-- a history too short for the catch-up of nightly jobs,
-- `reads: token` without a token.
 """
-
-
-def _prose(section: type[BaseModel], note: str) -> Iterator[str]:
-    text = " ".join(part for part in ((section.__doc__ or "").strip(), note) if part)
-    yield f"{text}\n"
 
 
 def _keys() -> str:
@@ -288,7 +182,6 @@ def _plain(value: Any) -> str:
 
 
 def _kind(annotation: Any, metadata: list[Any] | tuple[Any, ...] = ()) -> str:
-    """Describe the allowed values of a type."""
     how = [item.how for item in metadata if isinstance(item, Written)]
     if how:
         return how[-1]
