@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from prober.brokers.base import Vantage
 from prober.config.defaults import DEFAULT_SLOS
 from prober.config.loading import load
+from prober.config.sections import LogLevel
 from prober.errors import ConfigError
 from prober.probes.catalogue import ProbeName
 from prober.slo.indicators import Indicator
@@ -165,6 +166,23 @@ def test_values_are_frozen() -> None:
         load(None, {}).api.port = 1
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "push", "runs"),
+    [
+        ("europe-west1", "", False),
+        ("127.0.0.1:8085", "", True),
+        ("'[::1]:8085'", "", True),
+        ("emulator.test:8085", "", False),
+        ("emulator.test:8085", "{address: 'http://push.test', port: 81}", True),
+        ("global", "{address: 'https://push.test', port: 81, service_account: push@p.iam.gserviceaccount.com}", True),
+    ],
+)
+def test_by_default_messages_are_pushed_where_that_is_possible(tmp_path: Path, endpoint: str, push: str, runs: bool) -> None:
+    target = f"{{name: one, project: p1, environment: test, endpoint: {endpoint}}}"
+    config = loaded(tmp_path, f"targets: [{target}]\npush: {push}\n")
+    assert (ProbeName.PUSH in config.targets[0].probes) is runs
+
+
 # ----------------------------------------------------------------------------------------------------------- environment
 
 
@@ -248,6 +266,23 @@ def test_what_kubernetes_puts_into_every_container_is_left_alone() -> None:
 def test_a_single_underscore_is_not_taken_for_kubernetes(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, "", {"ORDERING_PROBER_API_PORT": "9090"})
     assert problem.startswith("ORDERING_PROBER_API_PORT (api_port): is not known")
+
+
+@pytest.mark.parametrize(
+    ("environ", "level"),
+    [
+        ({"LOG_LEVEL": "DEBUG"}, LogLevel.DEBUG),
+        ({"LOG_LEVEL": "warning", "ORDERING_PROBER_TELEMETRY__LOG_LEVEL": "error"}, LogLevel.ERROR),
+        ({"LOG_LEVEL": ""}, LogLevel.INFO),
+    ],
+)
+def test_the_common_variable_of_levels_sets_ours_unless_ours_is_set(environ: dict[str, str], level: LogLevel) -> None:
+    assert load(None, environ).telemetry.log_level is level
+
+
+def test_a_wrong_level_is_named_by_its_variable() -> None:
+    with pytest.raises(ConfigError, match=r"LOG_LEVEL \(telemetry\.log_level\): must be 'debug', .* not 'loud'"):
+        load(None, {"LOG_LEVEL": "loud"})
 
 
 # --------------------------------------------------------------------------------------------------------------- problems

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from prober.probes.catalogue import DECLARED, PROBES, ProbeName, is_fed
+from prober.probes.experiment import Company
 from prober.slo.indicators import Indicator
+from tests.commands import ROOT
 from tests.unit.config.writing import loaded
 
 
@@ -32,3 +34,15 @@ def test_an_objective_that_a_probe_cannot_feed_by_default_is_none_of_its_default
     text = "targets: [{name: here, probes: [%s]}]"
     assert "stalled_keys" not in loaded(tmp_path, text % "hot_key").slos  # one key is 60 key-minutes an hour, and 70 are needed
     assert "stalled_keys" in loaded(tmp_path, text % "hot_key, push").slos
+
+
+@pytest.mark.parametrize("company", Company)
+def test_the_page_lists_the_probes_of_each_company(company: Company) -> None:
+    (row,) = [
+        line
+        for line in (ROOT / "docs" / "probes" / "README.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith(f"| {company} |")
+    ]
+    assert {name.strip().strip("`") for name in row.split("|")[2].split(",")} == {
+        name for name, probe in PROBES.items() if probe.company is company
+    }

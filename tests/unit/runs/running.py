@@ -17,6 +17,7 @@ from prober.runs.probe_instance import ProbeInstance, Target
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
+from prober.runs.sink import RunSink
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 
@@ -76,10 +77,8 @@ class Publisher:
         pass
 
 
-def run_of(
-    act: Any, *, create: Does = nothing, check: Does = nothing, answers: bool = True, place: Provisioner | None = None
-) -> RunResult:
-    """The result of a run of such an experiment, on a target whose administration and data plane do this."""
+def broker_of(*, create: Does = nothing, check: Does = nothing, answers: bool = True) -> Any:
+    """A target whose administration and data plane do this."""
 
     async def admin(*_: object) -> None:
         await create()
@@ -87,18 +86,25 @@ def run_of(
     async def check_liveness(*_: object) -> None:
         await check()
 
+    calls = dict.fromkeys(("create_topic", "create_subscription", "delete"), admin)
+    return SimpleNamespace(
+        admin=SimpleNamespace(**calls), publisher=lambda _topic: Publisher(answers), pushes=NOWHERE, check_liveness=check_liveness
+    )
+
+
+def begun(act: Any, broker: Any, place: Provisioner | None = None, sinks: Sequence[RunSink] = ()) -> Run:
+    """A run of such an experiment that has begun at these sinks."""
+    experiment = Experiment("ordering", "order", act, workload=WORKLOAD)
+    run = Run(experiment, broker, TARGET, place or Provisioner(TARGET, "test", lasting=True), WORKLOAD, run_id=RUN_ID)
+    run.begin(ProbeInstance("here", "ordering", "wire", INTERVAL_S), sinks)
+    return run
+
+
+def run_of(act: Any, *, place: Provisioner | None = None, **does: Any) -> RunResult:
+    """The result of such a run, on a target that does this."""
+
     async def scenario() -> RunResult:
-        calls = dict.fromkeys(("create_topic", "create_subscription", "delete"), admin)
-        broker: Any = SimpleNamespace(
-            admin=SimpleNamespace(**calls),
-            publisher=lambda _topic: Publisher(answers),
-            pushes=NOWHERE,
-            check_liveness=check_liveness,
-        )
-        experiment = Experiment("ordering", "order", act, workload=WORKLOAD)
-        run = Run(experiment, broker, TARGET, place or Provisioner(TARGET, "test", lasting=True), WORKLOAD, run_id=RUN_ID)
-        run.begin(ProbeInstance("here", "ordering", "wire", INTERVAL_S), ())
-        return await asyncio.wait_for(run.carry_out(), 60.0)
+        return await asyncio.wait_for(begun(act, broker_of(**does), place).carry_out(), 60.0)
 
     return asyncio.run(scenario())
 

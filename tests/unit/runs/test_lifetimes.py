@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
-from prober.runs.lifetimes import CleanupBounds, Kept, in_order_of_deletion, reason_to_keep
-from tests.unit.runs.test_resources import DAY_S, NOW, name_of
+from prober.probes.resources import OURS
+from prober.runs.lifetimes import CleanupBounds, Kept, in_order_of_deletion, reason_to_keep, sweep
+from tests.unit.runs.test_resources import DAY_S, NOW, Service, name_of
 
 HOUR_S = 3600.0
 
@@ -47,3 +51,13 @@ def test_a_name_that_is_not_ours_stays_whatever_is_wanted(name: str) -> None:
 def test_subscriptions_go_before_topics() -> None:
     topic, subscription = name_of(0), name_of(0, kind="subscriptions")
     assert in_order_of_deletion([topic, subscription]) == [subscription, topic]
+
+
+def test_what_lasts_is_swept_when_nobody_can_be_using_it_any_more() -> None:
+    service: Any = Service({name_of(DAY_S, lasting=True): OURS, name_of(11 * DAY_S, "gone", lasting=True): OURS})
+    assert asyncio.run(sweep(service, "projects/p", NOW)) == (1, 0)
+    assert set(service.there) == {name_of(DAY_S, lasting=True)}
+    unasked = CleanupBounds(DAY_S, living=None)
+    assert reason_to_keep(name_of(9 * DAY_S, lasting=True), NOW, unasked) is Kept.MAY_BE_USED
+    assert reason_to_keep(name_of(11 * DAY_S, lasting=True), NOW, unasked) is None
+    assert reason_to_keep(name_of(2 * DAY_S, lasting=True), NOW, CleanupBounds(DAY_S, living=())) is None

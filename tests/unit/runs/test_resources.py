@@ -55,32 +55,6 @@ class Service:
     async def owned(self, project: str, labels: Mapping[str, str]) -> Sequence[str]:
         return [name for name, carried in self.there.items() if name.startswith(f"{project}/") and carried == labels]
 
-    async def seek(self, subscription: str, to_time: float) -> None:
-        raise NotImplementedError
-
-    async def seek_to_snapshot(self, subscription: str, snapshot: str) -> None:
-        raise NotImplementedError
-
-    async def create_snapshot(self, snapshot: str, subscription: str, labels: Mapping[str, str]) -> None:
-        raise NotImplementedError
-
-    async def delete_snapshot(self, snapshot: str) -> None:
-        raise NotImplementedError
-
-    async def look(self, name: str) -> None:
-        raise NotImplementedError
-
-    async def subscriptions(self, project: str) -> Mapping[str, Mapping[str, str]]:
-        return {}
-
-    async def list_some(self, project: str) -> None:
-        raise NotImplementedError
-
-    async def update_subscription(
-        self, subscription: str, *, ordering: bool | None = None, message_retention_s: float | None = None
-    ) -> None:
-        raise NotImplementedError
-
     async def _create(self, name: str, labels: Mapping[str, str]) -> None:
         self.calls.append(f"create {name}")
         if self.error is not None:
@@ -96,7 +70,7 @@ class World:
 
     def __init__(self, *plans: SubscriptionPlan, lasting: bool = True) -> None:
         self.now = 1_700_000_000.0
-        self.service = Service()
+        self.service: Any = Service()
         self.timed: list[AdminOperation] = []
         self.failed: list[AdminOperation] = []
         self.provisioner = Provisioner(
@@ -127,7 +101,8 @@ class World:
 
 def test_a_subscription_of_the_dead_letter_topic_is_not_verified() -> None:
     plans = (SubscriptionPlan(dead_letter_max_attempts=5), SubscriptionPlan("letters", ordering=False, of_dead_letters=True))
-    service, provisioner = Service(), Provisioner(TARGET, "me", plans, lasting=True)
+    service: Any = Service()
+    provisioner = Provisioner(TARGET, "me", plans, lasting=True)
 
     async def prepare() -> None:
         async with provisioner.prepared(service):
@@ -142,6 +117,13 @@ def test_a_subscription_of_the_dead_letter_topic_is_not_verified() -> None:
     ]
 
 
+def test_a_filtered_subscription_has_a_filter_and_rules_that_state_it() -> None:
+    world = World(SubscriptionPlan(), SubscriptionPlan("filtered", filtered=True))
+    world.run()
+    assert [one.filter for one in world.service.made] == ["attributes:okp_even", ""]
+    assert [rules.filter_every for rules in world.provisioner.rules.values()] == [0, 2]
+
+
 def test_a_place_is_made_once_and_used_again() -> None:
     world = World()
     resources = world.provisioner.resources
@@ -153,7 +135,7 @@ def test_a_place_is_made_once_and_used_again() -> None:
 
 
 def test_a_subscription_without_ordering_is_made_and_deleted_but_not_verified() -> None:
-    service = Service()
+    service: Any = Service()
     plans = (SubscriptionPlan(), SubscriptionPlan("twin", ordering=False))
     provisioner = Provisioner(TARGET, "me-here", plans, lasting=False)
     verified, twin = provisioner.resources.subscriptions
@@ -328,7 +310,7 @@ def test_what_cannot_be_deleted_is_left_and_the_rest_is_swept() -> None:
             raise PermissionRefused("no")
         return await delete(name, labels)
 
-    service.delete = refusing  # type: ignore[method-assign]
+    service.delete = refusing
     assert asyncio.run(sweep(service, "projects/p", world.now + ABANDONED_AFTER_S + 2)) == (1, 1)
     assert refused in service.there
 

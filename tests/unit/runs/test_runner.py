@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from prober.brokers.push.nowhere import NOWHERE
 from prober.core.verdict import Verdict
 from prober.errors import AdminUnavailable, BrokerError, BrokerUnavailable, ConnectionGivenUp, PermissionRefused, TargetFailed
 from prober.probes.catalogue import PROBES
@@ -19,10 +15,8 @@ from prober.probes.publishing import GENERATIONS_MAX
 from prober.runs import runner
 from prober.runs.backlog import Backlog
 from prober.runs.classification import Observation
-from prober.runs.probe_instance import ProbeInstance
 from prober.runs.recorder import Recording
 from prober.runs.resources import Provisioner
-from prober.runs.runner import Run
 from prober.runs.sink import RunBegun, RunEnded
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
@@ -31,9 +25,9 @@ from tests.unit.runs.running import (
     INTERVAL_S,
     TARGET,
     WANTED,
-    WORKLOAD,
     Clock,
-    Publisher,
+    begun,
+    broker_of,
     fails,
     nothing,
     publishes_all,
@@ -298,32 +292,17 @@ class Ends:
 @pytest.mark.parametrize("maintenance", [False, True])
 def test_a_run_that_is_cut_short_counts_what_it_had_proven_unless_under_maintenance(*, maintenance: bool) -> None:
     """Message 2 was passed over; then the prober is stopped."""
-    begun = asyncio.Event()
+    acting = asyncio.Event()
 
     async def act(_context: ProbeContext, _workload: Workload) -> None:
-        begun.set()
+        acting.set()
         await asyncio.sleep(60.0)
 
-    async def calm(*_: object) -> None:
-        pass
-
     async def scenario() -> RunEnded:
-        calls = dict.fromkeys(("create_topic", "create_subscription", "delete"), calm)
-        broker: Any = SimpleNamespace(
-            admin=SimpleNamespace(**calls), publisher=lambda _topic: Publisher(), pushes=NOWHERE, check_liveness=calm
-        )
-        target = replace(TARGET, act_timeout_s=60.0)
-        run = Run(
-            Experiment("ordering", "order", act, workload=WORKLOAD),
-            broker,
-            target,
-            Provisioner(target, "test", lasting=True),
-            WORKLOAD,
-        )
         sink = Ends()
-        run.begin(ProbeInstance("here", "ordering", "wire", INTERVAL_S), [sink])
+        run = begun(act, broker_of(), sinks=[sink])
         carried_out = asyncio.create_task(run.carry_out(counts=lambda: not maintenance))
-        await asyncio.wait_for(begun.wait(), 10.0)
+        await asyncio.wait_for(acting.wait(), 10.0)
         for event in history("P1,2,3 A<1@1 A<3@1.1"):
             run.recording.record(event)
         carried_out.cancel()
@@ -342,17 +321,8 @@ def test_what_never_came_counts_unless_the_run_ended_under_maintenance(
     monkeypatch: pytest.MonkeyPatch, *, maintenance: bool
 ) -> None:
     async def scenario() -> RunEnded:
-        calls = dict.fromkeys(("create_topic", "create_subscription", "delete"), lambda *_: nothing())
-        broker: Any = SimpleNamespace(
-            admin=SimpleNamespace(**calls),
-            publisher=lambda _topic: Publisher(),
-            pushes=NOWHERE,
-            check_liveness=lambda *_: nothing(),
-        )
-        place = Provisioner(TARGET, "test", lasting=True)
-        experiment = Experiment("ordering", "order", publishes_all, workload=WORKLOAD)
-        run, sink = Run(experiment, broker, TARGET, place, WORKLOAD), Ends()
-        run.begin(ProbeInstance("here", "ordering", "wire", INTERVAL_S), [sink])
+        sink = Ends()
+        run = begun(publishes_all, broker_of(), sinks=[sink])
         await asyncio.wait_for(run.carry_out(counts=lambda: not maintenance), 60.0)
         return sink.ends[0]
 
