@@ -169,7 +169,6 @@ class Service:
         self._following.ask()
 
     def _troubles(self) -> tuple[str, ...]:
-        """Return the problems of the prober itself, for the status page."""
         troubles = [self._configuration.trouble] if self._configuration.trouble else []
         troubles += self._assignments.stuck()
         troubles += [*self._status.state().troubles, *self._own.troubles]
@@ -392,6 +391,5 @@ class Service:
             reported = self._live.changes
 
     def _send_heartbeat(self) -> None:
-        """Report the current state to the status store."""
         self._status.heartbeat(self.snapshot())
         self._metrics.health.set(families.STATUS_STORE_UP, not self._status.state().error)

@@ -202,7 +202,6 @@ class StreamObservation:
         return [made for made in self.result.findings if is_reported(*made.sort) and not any(_pair(made) <= ids for ids in decided)]
 
     def _top(self, count: int) -> Sequence[str]:
-        """Return the keys with the highest scores by load, the highest first."""
         return sorted(self.traffic.heaviest(count), key=lambda key: (-score_of_load(*self._load(key)), key))[:count]
 
     def _load(self, key: str) -> tuple[float, float]:
@@ -233,7 +232,6 @@ def _pairs(count: int) -> str:
 
 
 def _side(kind: Kind, status: Status) -> str:
-    """Return the side with the cause."""
     if kind is Kind.PUBLISHED_OUT_OF_ORDER:
         return "the publishers"
     return "undecided" if status is Status.INDETERMINATE else "the service"

@@ -200,7 +200,6 @@ class Service:
 
 
 def _trouble(error: Exception) -> str:
-    """Return why a request was not answered."""
     reason = error.reason if isinstance(error, URLError) else error
     known = (words for kind, words in _TROUBLES.items() if isinstance(reason, kind))
     return next(known, "nothing answers")

@@ -112,7 +112,6 @@ class RecordedPublisher:
         return here.writer, number
 
     def _ended(self, key: str, epoch: str, seq: int, future: Future[str]) -> None:
-        """Record the end of a publish, in any thread."""
         failed = future.cancelled() or future.exception() is not None
         message_id = "" if failed else future.result()
         self._file.record(lambda t: Published(t, key, epoch, seq, message_id) if message_id else PublishUnknown(t, key, epoch, seq))

@@ -304,7 +304,6 @@ def _validation_problems(raw: Raw) -> list[Problem]:
 
 
 def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
-    """Return the problems between sections."""
     targets = list(_valid_targets(raw))
     slos = {name: slo for name, written in _items(raw.get("slos")) if (slo := _valid(Slo, written)) is not None}
     problems = [

@@ -118,19 +118,16 @@ class _Twins:
         self._publishing = PairedPublishing(context)
 
     def decide(self, delivery: Delivery) -> None:
-        """Record and acknowledge a message of the ordered subscription."""
         self.pairs.ordered.setdefault((delivery.key, delivery.seq), self._context.now())
         delivery.ack()
 
     def read(self, key: str, stamp: Stamp) -> None:
-        """Record a message of the unordered subscription."""
         now = self._context.now()
         self.pairs.unordered.setdefault((key, stamp.seq), now)
         self._order.observe(Delivered(now, UNORDERED, key, "", stamp.epoch, stamp.seq, ""))
         self._context.count("unordered_deliveries")
 
     async def publish(self, key: str, workload: Workload) -> None:
-        """Publish the bursts of a key."""
         length = workload.burst_messages
         first = 1
         async for due_t in self._context.ticks(workload.bursts, workload.ack_after_s):
@@ -140,13 +137,11 @@ class _Twins:
                 self.pairs.bursts.append(Burst(due_t, messages))
 
     async def settle(self) -> None:
-        """Wait until every message has arrived, or is late."""
         late_t = self._context.now() + IN_TIME_S
         while not self.pairs.complete and self._context.now() < late_t:
             await asyncio.sleep(LOOK_S)
 
     def tell(self) -> None:
-        """Record the measurements of the run."""
         recording, count, pairs = self._context.recording, self._context.count, self.pairs
         count("pairs", len(pairs.came))
         self._tell_interval(pairs.latency(), Figure.ORDER_LATENCY, Figure.ORDER_LATENCY_LOW, Figure.ORDER_LATENCY_HIGH)

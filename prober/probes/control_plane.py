@@ -48,7 +48,6 @@ class _FirstReceipt:
             context.recording.measured(Figure.SUBSCRIPTION_CREATION, self._creation.took_s)
 
     def decide(self, delivery: Delivery) -> None:
-        """Acknowledge a message; the first ends the measurement."""
         delivery.ack()
         if self._creation is None:
             return

@@ -98,7 +98,6 @@ class _Load:
         self._nothing_waits.set()
 
     def decide(self, delivery: Delivery) -> None:
-        """Acknowledge a message and count its bytes."""
         self.acknowledged += self._waiting.pop((delivery.key, delivery.seq), 0)
         delivery.ack()
         if not self._waiting:
@@ -121,7 +120,6 @@ class _Load:
                 self._nothing_waits.set()
 
     async def step(self, keys: list[str], number: int) -> RampStep:
-        """Publish a step on all keys at its rate. Return its measurements."""
         workload = self._workload
         count, rate = number * workload.burst_messages, number / STEPS * workload.rate / workload.keys
         began_t, before = self._context.now(), RampStep(0.0, self.published, self.acknowledged, 0, self.waiting, self.unconfirmed)

@@ -116,7 +116,6 @@ class _Sibling(UnverifiedTap):
         self._held: list[tuple[BrokerSession, Received]] = []
 
     def of_run(self, session: BrokerSession, received: Received, stamp: Stamp) -> None:
-        """Acknowledge or hold a message of the run."""
         self._context.count("sibling_deliveries")
         if self._holding:
             self._held.append((session, received))
@@ -126,7 +125,6 @@ class _Sibling(UnverifiedTap):
             session.ack(received)
 
     def hold(self) -> None:
-        """Hold all messages from now on."""
         self._holding = True
 
     def let_go(self) -> None:
@@ -178,7 +176,6 @@ class _Phases:
             self.sibling.hold()
 
     async def publish(self, key: str, workload: Workload) -> None:
-        """Publish the bursts of a key in this phase."""
         length, load = workload.burst_messages, self.phase.load
         async for due_t in self._context.ticks(load * workload.bursts // PARTS, workload.ack_after_s / load):
             first = self._published.get(key, 0) + 1

@@ -38,7 +38,6 @@ class _Receipts:
         self.complete = asyncio.Event()
 
     def received(self, delivery: Delivery) -> None:
-        """Acknowledge a delivery after the configured delay."""
         delivery.context.later(self._ack_after_s, lambda: self._ack(delivery))
 
     def _ack(self, delivery: Delivery) -> None:

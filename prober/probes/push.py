@@ -109,7 +109,6 @@ def _refused(length: int) -> frozenset[int]:
 
 
 def _failures(workload: Workload) -> int:
-    """Return the number of requests that fail."""
     refused = workload.keys * workload.bursts * len(_refused(workload.burst_messages))
     return refused + len(workload.numbers[::UNANSWERED_EVERY])
 

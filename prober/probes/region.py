@@ -40,7 +40,6 @@ class _InBoth:
         self._complete = asyncio.Event()
 
     def received(self, delivery: Delivery) -> None:
-        """Record a delivery of the key on either subscription."""
         context = delivery.context
         self._order.observe(Delivered(context.now(), delivery.subscription, BOTH, "", context.epoch, delivery.seq, ""))
         self._received.add((delivery.subscription, delivery.seq))

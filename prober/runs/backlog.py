@@ -335,7 +335,6 @@ class BacklogTracker:
             self._retained.setdefault((key, message_id), message)
 
     def _expire(self, published_before_t: float) -> None:
-        """Write off the messages whose retention has ended."""
         for name, key in list(self._keys.items()):
             if key.oldest_t < published_before_t:
                 self._write_off(key, [each for each, message in key.messages.items() if message.since_t < published_before_t])

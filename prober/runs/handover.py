@@ -59,11 +59,11 @@ class CheckpointsInMemory:
         self._kept: dict[str, Checkpoint] = {}
 
     async def read(self, name: str) -> Checkpoint | None:
-        """Write a checkpoint; see `Checkpoints`."""
+        """Return the latest checkpoint, or None."""
         return self._kept.get(name)
 
     async def take(self, name: str, epoch: str) -> bool:
-        """Write a checkpoint; see `Checkpoints`."""
+        """Mark the waiting messages as taken; see `Checkpoints`."""
         if name not in self._kept or self._kept[name].epoch != epoch:
             return False
         self._kept[name] = replace(self._kept[name], epoch="", publishes=())
@@ -91,22 +91,22 @@ class RunHandover:
 
     @property
     def epoch(self) -> str:
-        """Leave publishes for the next run; see the port."""
+        """Epoch of the waiting messages; see `Handover`."""
         return "" if self._found is None else self._found.epoch
 
     @property
     def waited_s(self) -> float:
-        """Leave publishes for the next run; see the port."""
+        """Waiting time of the messages, in seconds; see `Handover`."""
         return nan if self._found is None or not self._found.epoch else max(0.0, wall_s() - self._found.left_at)
 
     @property
     def age_s(self) -> float:
-        """Leave publishes for the next run; see the port."""
+        """Age of the topic, in seconds; see `Handover`."""
         made = made_at(self._names[1])
         return nan if made is None else max(0.0, wall_s() - made)
 
     async def take(self) -> Sequence[PublishEvent]:
-        """Leave publishes for the next run; see the port."""
+        """Return the waiting publishes; see `Handover`."""
         if self._problem is not None:
             raise self._problem
         if self._found is None or not self._found.epoch:
@@ -119,7 +119,7 @@ class RunHandover:
         return self._found.publishes
 
     async def leave(self, epoch: str, publishes: Sequence[PublishEvent]) -> None:
-        """Leave publishes for the next run; see the port."""
+        """Leave publishes for the next run; see `Handover`."""
         checkpoint = Checkpoint(*self._names, epoch, wall_s(), tuple(publishes))
         await self._checkpoints.save(self._name, checkpoint)
 

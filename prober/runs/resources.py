@@ -254,7 +254,6 @@ class Provisioner:
 
 
 def _rules(rules: Rules, plan: SubscriptionPlan) -> Rules:
-    """Return the rules of a target for one subscription."""
     return replace(
         rules,
         mode=plan.mode,
@@ -265,7 +264,6 @@ def _rules(rules: Rules, plan: SubscriptionPlan) -> Rules:
 
 
 def _tracker(rules: Rules, plan: SubscriptionPlan) -> BacklogTracker:
-    """Return a tracker for the pending messages of one subscription."""
     return BacklogTracker(
         rules.delivery_deadline_s,
         retention_s=rules.message_retention_s,
