@@ -15,7 +15,7 @@ import typer
 from prober.brokers.base import Vantage
 from prober.cli.bars import Show, while_running
 from prober.cli.check_runs import CheckRequest, run_checks, trace_files, wanted
-from prober.cli.options import EndpointOption, Output, Probes, Seed, Targets
+from prober.cli.options import Configuration, EndpointOption, Output, Probes, Seed, Targets
 from prober.cli.process import Format, code_of, must_know, overall_verdict, warn
 from prober.cli.terminal import show
 from prober.clock import monotonic_s
@@ -47,7 +47,7 @@ def check(  # noqa: PLR0913, PLR0917  # every option is a parameter
     ] = None,
     client: Annotated[str, typer.Option(metavar="COMMAND", help="The program of the external vantage, with its arguments.")] = "",
     output: Output = Format.TEXT,
-    config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration.")] = None,
+    config: Configuration = None,
     seed: Seed = 0,
     trace: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write trace files of each run into this folder, for verify.")

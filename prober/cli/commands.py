@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from prober.alerting.options import DASHBOARDS, NEWS_S, PAGES, SCRAPE_JOB, Options
-from prober.cli.options import port_option
+from prober.cli.options import Configuration, port_option
 from prober.cli.process import Format, help_without_command, warn
 from prober.durations import duration_s, write_duration
 from prober.embedded.catalogue import describe_faults
@@ -29,7 +29,7 @@ def faults() -> None:
     print(describe_faults(), end="")
 
 
-def probes(config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration.")] = None) -> None:
+def probes(config: Configuration = None) -> None:
     """List the probes: guarantee, detectable fault rate, and cost.
 
     The fault rate is the lowest at which a probe finds a fault. The cost is that on the real service.
@@ -78,7 +78,7 @@ def _cost_as_text(instance: PlannedInstance) -> str:
 
 
 def slos(
-    config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration.")] = None,
+    config: Configuration = None,
     output: Annotated[Format, typer.Option("--format", help="Text, or JSON as the nightly jobs read it.")] = Format.TEXT,
 ) -> None:
     """List the objectives, what each counts, and when a counted thing is bad."""

@@ -38,6 +38,7 @@ def _targets(ctx: typer.Context) -> list[str]:
         return []
 
 
+Configuration = Annotated[str | None, typer.Option("--config", metavar="FILE", help="The configuration.")]
 EndpointOption = Annotated[
     str,
     typer.Option(

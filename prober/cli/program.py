@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from typer.core import TyperGroup
 
 from prober.cli.process import ExitCode, help_without_command, own_version
 from prober.cycles import collect_rarely
-from prober.errors import BrokerError, ProberError, did_you_mean, no_such
+from prober.errors import BrokerError, ProberError
 
 PROGRAM: Final = "ordering-prober"
 INTERRUPTED: Final = 130  # as a shell reports Ctrl-C
@@ -80,9 +79,6 @@ class _Commands(TyperGroup):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
-_WRONG_VALUE: Final = re.compile(r"Value error, '(?P<word>.*)' is not one of (?P<known>.*)\.$")
-_WRONG_COMMAND: Final = re.compile(r"(?P<text>No such command '(?P<word>.*)')\.$")
-"""Messages of typer without a suggestion."""
 SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": WIDTH_MAX}
 """Settings that every command inherits."""
 app = typer.Typer(
@@ -111,18 +107,6 @@ def _program(
     help_without_command(ctx)
 
 
-def _with_suggestion(wrong: typer.TyperException) -> str:
-    """Return the message of wrong usage in one line. For an unknown value or subcommand it names the known ones."""
-    text = " ".join(wrong.format_message().split())
-    if value := _WRONG_VALUE.search(text):
-        known = re.findall(r"'([^']*)'", value["known"])
-        return f"{text[: value.start()]}{no_such('value', value['word'], known)}"
-    group = getattr(getattr(wrong, "ctx", None), "command", None)
-    if (command := _WRONG_COMMAND.search(text)) and group is not None and not isinstance(group, _Commands):
-        return f"{command['text']}; {did_you_mean(command['word'], group.commands)}"
-    return text
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program with these arguments (default: those of the process) and return its exit code."""
     collect_rarely()
@@ -140,7 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.MALFORMED
     except typer.TyperException as wrong:
         command = getattr(getattr(wrong, "ctx", None), "command_path", PROGRAM)
-        print(f"{PROGRAM}: {_with_suggestion(wrong)} (see {command} --help)", file=sys.stderr)
+        text = " ".join(wrong.format_message().split()).replace("Value error, ", "")
+        print(f"{PROGRAM}: {text} (see {command} --help)", file=sys.stderr)
         return ExitCode.MALFORMED
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED

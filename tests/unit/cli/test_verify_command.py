@@ -304,7 +304,7 @@ def test_a_fault_of_the_explanation_does_not_touch_the_verdict(monkeypatch: pyte
         (["verify", "--key", "k", PASSING], "--key selects runs of a history"),
         (["verify", "--since", "2026-01-01T00:00:00Z", PASSING], "--since selects runs of a history"),
         (["verify"], "Missing argument"),
-        (["verify", "--format", "xml", PASSING], "no value is called xml; there are json, text"),
+        (["verify", "--format", "xml", PASSING], "'xml' is not one of 'text', 'json'"),
         (["verify", "--nonsense", PASSING], "No such option"),
         (["fly"], "No such command"),
     ],

@@ -308,7 +308,7 @@ def test_what_cannot_be_deleted_is_left_and_the_rest_is_swept() -> None:
     async def refusing(name: str, labels: Mapping[str, str]) -> bool:
         if name == refused:
             raise PermissionRefused("no")
-        return await delete(name, labels)
+        return bool(await delete(name, labels))
 
     service.delete = refusing
     assert asyncio.run(sweep(service, "projects/p", world.now + ABANDONED_AFTER_S + 2)) == (1, 1)
