@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from prober.cli import main
 from prober.cli.drill import conclusion, drill_as_text, drills_as_json, heading, run_drills
 from prober.cli.process import code_of, overall_verdict
 from prober.config.sections import Drills
@@ -15,6 +16,7 @@ from prober.drills.chain import Step, StepName, concluded
 from prober.drills.drill import DrillResult
 from prober.drills.plans import PLANS
 from prober.errors import ConfigError
+from tests.commands import Output
 
 NAMES = list(StepName)
 LEFT_OUT = Step(StepName.RECEIVER, Verdict.UNKNOWN, note="not followed: no port", followed=False)
@@ -102,3 +104,8 @@ def test_prometheus_cannot_scrape_who_does_not_listen() -> None:
     settings = Drills(prometheus="http://127.0.0.1:1")
     with pytest.raises(ConfigError, match=r"with --port or drills\.port"):
         asyncio.run(run_drills(PLANS_SHOWN, settings, "1", 0, lambda _: None, lambda _: None))
+
+
+def test_a_wrong_address_of_the_command_line_is_one_line(capsys: Output) -> None:
+    assert main(["drill", "--prometheus", "host:1"]) == 2
+    assert capsys.readouterr().err.startswith("ordering-prober: prometheus: must be a URL")
