@@ -1,7 +1,14 @@
 """The scheduler: each point in time of a schedule becomes a run, or is counted as skipped.
 
-Points are fixed: each run waits a random time after its point, and a late run does not move the next point. Every point is *expected*.
-After several missed points (the loop was blocked, the machine slept) the last one starts a run, and the others are misfires.
+APScheduler watches the clock and reports due points. All further decisions are made here, because its own behaviour would hide missed runs:
+
+* It silently merges several missed starts, and drops a start that is a second late. Here every point is *expected*. After several missed
+  points (the loop was blocked, the machine slept) the last one starts a run, and the others are misfires.
+* Its jitter for intervals adds up, since each start counts from the delayed previous one, and has no seed. Here points are fixed, and
+  each run waits a random time after its point.
+* Its crontab counts weekdays from Monday and requires day and weekday to match. Here `Cron` computes the points.
+* It lists all missed points, which may be millions after a step of the system's clock. Here they are counted.
+* It stops without waiting. Here a run is a separate task, which `stop` waits for, and which `run_now` can start, too.
 
 Points follow the system's clock, in UTC, where no day has 23 hours. A clock set forward looks like missed starts. A clock set back stops
 the schedule until it has caught up, which `alive` reports.
@@ -13,10 +20,21 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from math import inf
 from random import Random
 from typing import Final, Protocol, TypeAlias
+
+import apscheduler.executors.base  # type: ignore[import-untyped]
+import apscheduler.schedulers.base  # type: ignore[import-untyped]
+from apscheduler.events import (  # type: ignore[import-untyped]
+    EVENT_JOB_MISSED,
+    EVENT_JOB_SUBMITTED,
+    JobExecutionEvent,
+    JobSubmissionEvent,
+)
+from apscheduler.schedulers.asyncio import AsyncIOScheduler  # type: ignore[import-untyped]
+from apscheduler.triggers.base import BaseTrigger  # type: ignore[import-untyped]
 
 from prober.clock import monotonic_s, random_bits, wall_s
 from prober.config.cron import Cron
@@ -24,7 +42,6 @@ from prober.config.models import Schedule
 from prober.sinks.metrics.label_values import SkipReason
 
 HEARTBEAT_S: Final = 2.5
-"""Longest time between two looks at the clock, in seconds."""
 FIRST_RUNS_APART_S: Final = 2.0
 """Time between the first runs of actions added together, in seconds: simultaneous runs would affect each other's measurements."""
 SPREAD_S: Final = 60.0
@@ -41,12 +58,19 @@ MISSED_COUNTED_MAX: Final = 10_000
 
 Action: TypeAlias = Callable[[], Awaitable[None]]
 
-_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 _log = logging.getLogger(__name__)
 
 
-def _now() -> datetime:
-    return datetime.fromtimestamp(wall_s(), UTC)
+class _SystemClock(datetime):
+    """The system's clock for APScheduler: it accepts no clock, so this class replaces its `datetime`."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        return datetime.fromtimestamp(wall_s(), tz)
+
+
+apscheduler.schedulers.base.datetime = _SystemClock
+apscheduler.executors.base.datetime = _SystemClock
 
 
 class ScheduleListener(Protocol):
@@ -65,60 +89,69 @@ class ScheduleListener(Protocol):
         """Report an internal error of the action. The schedule continues."""
 
 
+class _Every(BaseTrigger):  # type: ignore[misc]
+    """Points of an interval, from the first call on. All but the first are `shift` later, which is less than the interval."""
+
+    def __init__(self, interval: timedelta, shift: timedelta = timedelta(0)) -> None:
+        self._interval, self._shift = interval, shift
+        self._first: datetime | None = None
+        self._counted: datetime  # set by the first call
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        """Return the point after `previous`, or the latest of several that have passed."""
+        if previous is None:
+            self._first, self._counted = now, now - self._interval
+            return now
+        if previous == self._first:
+            previous += self._shift
+        return previous + max(1, (now - previous) // self._interval) * self._interval
+
+    def come(self, until: datetime) -> int:
+        """Return the number of points since the last call, up to and including the point `until`."""
+        count = (until - self._counted) // self._interval
+        self._counted = until
+        return count
+
+
+class _Crontab(BaseTrigger):  # type: ignore[misc]
+    """Points of a crontab line."""
+
+    def __init__(self, cron: Cron) -> None:
+        self._cron = cron
+        self._counted: datetime  # known from the first question on
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
+        """Return the point after `previous`, or the latest of several that have passed."""
+        if previous is None:
+            previous = self._counted = now
+        return max(self._cron.following(previous), self._cron.latest(now))
+
+    def come(self, until: datetime) -> int:
+        """Return the number of points since the last call, up to and including the point `until`; stop beyond the bound."""
+        count, point = 0, self._cron.following(self._counted)
+        while point <= until and count <= MISSED_COUNTED_MAX:
+            count, point = count + 1, self._cron.following(point)
+        self._counted = until
+        return count
+
+
 @dataclass(slots=True)
 class _Job:
-    """A scheduled action.
-
-    shift     delay of all points of an interval but the first.
-    punctual  its next run is its first, without a random wait.
-    due_at    its next point; known from `begin` on.
-    acting    its current run is past the random wait. `leaving`: no further run starts.
-    """
+    """A scheduled action. `acting`: its current run is past the random wait; `leaving`: no further run starts."""
 
     name: str
-    schedule: Schedule
-    shift: timedelta
+    points: _Every | _Crontab
     jitter_s: float
     action: Action
     punctual: bool
-    due_at: datetime = _NEVER
     task: asyncio.Task[None] | None = None
     acting: bool = False
     leaving: bool = False
 
     @property
     def running(self) -> bool:
+        """Whether a run is running, or waiting its random time."""
         return self.task is not None and not self.task.done()
-
-    def begin(self) -> None:
-        """Set the first point: for an interval, now."""
-        self.due_at = _now() if self.schedule.interval is not None else self._cron.following(_now())
-
-    def pass_by(self, now: datetime) -> tuple[int, datetime]:
-        """Return the number of points that have come until `now`, and the last of them. Counts up to `MISSED_COUNTED_MAX` and one."""
-        count, point = 0, self.due_at
-        while self.due_at <= now and count <= MISSED_COUNTED_MAX:
-            count, point, self.due_at = count + 1, self.due_at, self._after(self.due_at)
-        if self.due_at <= now:
-            point = self._latest(now)
-            self.due_at = self._after(point)
-        return count, point
-
-    def _after(self, point: datetime) -> datetime:
-        if self.schedule.interval is None:
-            return self._cron.following(point)
-        shift, self.shift = self.shift, timedelta()
-        return point + self.schedule.interval + shift
-
-    def _latest(self, now: datetime) -> datetime:
-        if self.schedule.interval is None:
-            return self._cron.latest(now)
-        return now - (now - self.due_at) % self.schedule.interval
-
-    @property
-    def _cron(self) -> Cron:
-        assert self.schedule.cron is not None  # a Schedule has one of the two
-        return self.schedule.cron
 
 
 class Scheduler:
@@ -134,10 +167,13 @@ class Scheduler:
         self._clock = clock
         self._jobs: dict[str, _Job] = {}
         self._tick_t: float | None = None
-        self._ticks_at: datetime  # known from `start` on
         self._next_first_t = 0.0
-        self._intervals = 0
-        self._timer: asyncio.Handle | None = None
+        self._added = 0
+        self._stopping = False
+        self._timer = AsyncIOScheduler(timezone=UTC)
+        self._timer.add_listener(self._came, EVENT_JOB_SUBMITTED)
+        self._timer.add_listener(self._missed, EVENT_JOB_MISSED)
+        self._timer.add_job(self._tick, _Every(timedelta(seconds=HEARTBEAT_S)), misfire_grace_time=None, coalesce=True)
 
     def add(self, name: str, schedule: Schedule, jitter_s: float, action: Action) -> None:
         """Run `action` at each point of the schedule, after a random wait of up to `jitter_s`. Call it on the event loop.
@@ -148,14 +184,18 @@ class Scheduler:
         """
         if name in self._jobs:
             raise ValueError(f"{name!r} is scheduled already")
-        shift, punctual = timedelta(), schedule.interval is not None
+        points: _Every | _Crontab
         if schedule.interval is not None:
-            shift = self._intervals * SPREAD_STEP % 1.0 * min(schedule.interval, timedelta(seconds=SPREAD_S))
-            self._intervals += 1
-        self._jobs[name] = job = _Job(name, schedule, shift, jitter_s, action, punctual)
-        if self._timer is not None:
-            job.begin()
-            self._look_at_once()
+            spread = min(schedule.interval, timedelta(seconds=SPREAD_S))
+            points, late_max_s = _Every(schedule.interval, self._added * SPREAD_STEP % 1.0 * spread), None
+            self._added += 1
+        else:
+            assert schedule.cron is not None  # a Schedule has one of the two
+            points, late_max_s = _Crontab(schedule.cron), LATE_MAX_S
+        self._jobs[name] = job = _Job(name, points, jitter_s, action, punctual=schedule.interval is not None)
+        self._timer.add_job(
+            self._due, points, args=(job,), id=name, name=name, misfire_grace_time=late_max_s, coalesce=True, max_instances=1
+        )
 
     async def drop(self, name: str, grace_s: float = inf) -> None:
         """Remove a name from the schedule, and wait until its run has ended. The name may be added again afterwards.
@@ -164,29 +204,32 @@ class Scheduler:
         """
         job = self._jobs[name]
         job.leaving = True
+        self._timer.remove_job(name)
+        await asyncio.sleep(0)  # a point due on this turn of the loop has been refused by now
         if job.task is not None:
             await _end((job.task,), grace_s)
         del self._jobs[name]
 
     def start(self) -> None:
         """Start the schedule. To be called once, on the running event loop."""
-        self._ticks_at = _now()
-        for job in self._jobs.values():
-            job.begin()
-        self._look_at_once()
+        self._timer.start()
 
     async def stop(self, grace_s: float) -> None:
         """Start no further runs; wait up to `grace_s` for running ones, then cancel them and wait until they have ended."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._timer.running:
+            self._timer.pause()
+            await asyncio.sleep(0)  # every run due before has started by now
+            self._stopping = True
+            self._timer.shutdown(wait=False)
+            await asyncio.sleep(0)  # that happens on the loop's next turn
         await _end(job.task for job in self._jobs.values() if job.task is not None and not job.acting)
         await _end((job.task for job in self._jobs.values() if job.task is not None), grace_s)
 
     def next_run_at(self, name: str) -> float | None:
-        """Return the next point of a schedule in seconds since 1970, without the random wait; None before `start` and after `stop`."""
-        job = self._jobs[name]
-        return None if self._timer is None else job.due_at.timestamp()
+        """Return the next point of a schedule in seconds since 1970, without the random wait; None if there is none, or before `start`."""
+        known = self._jobs[name]
+        job = self._timer.get_job(known.name) if self._timer.running else None
+        return None if job is None else job.next_run_time.timestamp()
 
     def running(self, name: str) -> bool:
         """Return whether a run is running, or waiting its random time."""
@@ -201,41 +244,33 @@ class Scheduler:
         return self._begin(job, 0.0, action or job.action)
 
     def alive(self, within_s: float) -> bool:
-        """Return whether the heartbeat of the schedule, due every `HEARTBEAT_S`, came within the last `within_s` seconds."""
-        return self._timer is not None and self._tick_t is not None and self._clock() - self._tick_t <= within_s
+        """Return whether the heartbeat of the schedule, due every `HEARTBEAT_S`, ran within the last `within_s` seconds."""
+        return self._timer.running and self._tick_t is not None and self._clock() - self._tick_t <= within_s
 
-    # --- points --------------------------------------------------------------------------------------------------------------
+    # --- callbacks of APScheduler ---------------------------------------------------------------------------------------------
 
-    def _look_at_once(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_soon(self._look)
-
-    def _look(self) -> None:
-        """Start the runs that are due, and look again at the next point."""
-        now = _now()
-        if self._ticks_at <= now:  # not after the clock was set back, because then no run is due either
-            self._tick_t, self._ticks_at = self._clock(), now + timedelta(seconds=HEARTBEAT_S)
-        jobs = [job for job in self._jobs.values() if not job.leaving]
-        for job in jobs:
-            if job.due_at <= now:
-                self._come(job, now)
-        next_s = min(((job.due_at - now).total_seconds() for job in jobs), default=HEARTBEAT_S)
-        self._timer = asyncio.get_running_loop().call_later(min(next_s, HEARTBEAT_S), self._look)
-
-    def _come(self, job: _Job, now: datetime) -> None:
-        """Count the points of a job that have come, and start the run of the last."""
-        count, point = job.pass_by(now)
+    def _came(self, event: JobSubmissionEvent) -> None:
+        """Count the points of a job that have passed; `_due` follows for the last of them."""
+        job = self._jobs.get(event.job_id)
+        if job is None:
+            return  # the heartbeat
+        until = event.scheduled_run_times[-1]
+        count = job.points.come(until)
         if count > MISSED_COUNTED_MAX:
-            _log.warning("the clock was set forward to %s: what %s missed is not counted", point.isoformat(), job.name)
+            _log.warning("the clock was set forward to %s: what %s missed is not counted", until.isoformat(), job.name)
             count = 1
         for _ in range(count):
             self._listener.expected(job.name)
         for _ in range(count - 1):
             self._listener.skipped(job.name, SkipReason.MISFIRE)
-        if job.schedule.cron is not None and now - point > timedelta(seconds=LATE_MAX_S):
-            self._listener.skipped(job.name, SkipReason.MISFIRE)
-            return
+
+    def _missed(self, event: JobExecutionEvent) -> None:
+        """Skip a point that is too late to make up for; `_due` does not follow."""
+        if event.job_id in self._jobs:
+            self._listener.skipped(event.job_id, SkipReason.MISFIRE)
+
+    async def _due(self, job: _Job) -> None:
+        """Start the run of a point. A coroutine, because APScheduler calls functions in threads."""
         delay_s = self._turn_s() if job.punctual else self._random.uniform(0.0, job.jitter_s)
         job.punctual = False
         if not self._begin(job, delay_s, job.action):
@@ -248,10 +283,13 @@ class Scheduler:
         self._next_first_t = begins_t + FIRST_RUNS_APART_S
         return begins_t - now
 
+    async def _tick(self) -> None:
+        self._tick_t = self._clock()
+
     # --- runs ----------------------------------------------------------------------------------------------------------------
 
     def _begin(self, job: _Job, delay_s: float, action: Action) -> bool:
-        if job.running or job.leaving or self._timer is None:
+        if job.running or job.leaving or self._stopping or not self._timer.running:
             return False
         job.acting = False
         job.task = asyncio.create_task(self._run(job, delay_s, action), name=job.name)
@@ -263,7 +301,7 @@ class Scheduler:
             job.acting = True
             await action()
         except asyncio.CancelledError as error:
-            if self._timer is not None and not job.leaving:  # it was raised within the action
+            if not (self._stopping or job.leaving):  # it was raised within the action
                 self._listener.failed(job.name, error)
             raise
         except Exception as error:

@@ -25,6 +25,7 @@ HOMES = {
     ),
     "anyio": ("prober.serving",),
     "alembic": ("prober.sinks.status",),
+    "apscheduler": ("prober.schedule.scheduler",),
     "cronsim": ("prober.config.cron",),
     "cryptography": ("prober.brokers.push", "prober.embedded.signing"),
     "datasketches": ("prober.probes.observe", "prober.sinks.top_keys"),

@@ -1,4 +1,4 @@
-"""The schedule under virtual time: what starts, what does not, and that each is reported."""
+"""The schedule under virtual time, with the real APScheduler: what starts, what does not, and that each is reported."""
 
 from __future__ import annotations
 
