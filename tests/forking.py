@@ -20,11 +20,15 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final, TextIO
 
 from tests.commands import ROOT
 
 _REQUEST_BYTES_MAX: Final = 1 << 20
+_PATIENCE_S: Final = 180.0
 
 
 class Forked:
@@ -71,13 +75,35 @@ class Forked:
 def forked(arguments: Sequence[str], environ: Mapping[str, str]) -> Forked:
     """`ordering-prober` with these arguments, in a process of its own."""
     said, says = os.pipe()
+    try:
+        return _forked(arguments, environ, ROOT, os.fdopen(said, encoding="utf-8"), says, says)
+    finally:
+        os.close(says)
+
+
+def called(*arguments: str, environ: Mapping[str, str] = os.environ, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """The same, once it has ended. `tests.commands.run` starts an interpreter for that."""
+    with TemporaryFile("w+", encoding="utf-8") as output, TemporaryFile("w+", encoding="utf-8") as errors:
+        process = _forked(arguments, environ, cwd, output, output.fileno(), errors.fileno())
+        try:
+            code = process.wait(_PATIENCE_S)
+        finally:
+            process.kill()
+            process.wait(_PATIENCE_S)
+        for stream in (output, errors):
+            stream.seek(0)
+        done = subprocess.CompletedProcess(arguments, code, output.read(), errors.read())
+        process.close()
+        return done
+
+
+def _forked(arguments: Sequence[str], environ: Mapping[str, str], cwd: Path, stdout: TextIO, says: int, complains: int) -> Forked:
     ended, ends = os.pipe()
-    request = json.dumps({"arguments": list(arguments), "environ": dict(environ)}).encode()
-    socket.send_fds(_waiting(), [request], [says, ends])
-    os.close(says)
+    request = json.dumps({"arguments": list(arguments), "environ": dict(environ), "cwd": str(cwd)}).encode()
+    socket.send_fds(_waiting(), [request], [says, complains, ends])
     os.close(ends)
     tells = os.fdopen(ended, encoding="ascii")
-    return Forked(int(tells.readline()), os.fdopen(said, encoding="utf-8"), tells)
+    return Forked(int(tells.readline()), stdout, tells)
 
 
 @cache
@@ -109,7 +135,7 @@ def _serve(requests: socket.socket) -> list[str] | None:
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the keepers
     while True:
-        request, descriptors, _, _ = socket.recv_fds(requests, _REQUEST_BYTES_MAX, 2)
+        request, descriptors, _, _ = socket.recv_fds(requests, _REQUEST_BYTES_MAX, 3)
         if not request:
             return None
         if os.fork() == 0:
@@ -120,34 +146,47 @@ def _serve(requests: socket.socket) -> list[str] | None:
             os.close(descriptor)
 
 
-def _keep(request: Mapping[str, object], says: int, ends: int) -> list[str]:
+def _keep(request: Mapping[str, object], says: int, complains: int, ends: int) -> list[str]:
     """Forks again: the keeper tells who its child is, and how it ended. Returns in the child."""
     pid = os.fork()
     if pid:
         os.close(says)
+        os.close(complains)
         os.write(ends, f"{pid}\n".encode())
         _, status = os.waitpid(pid, 0)
         os.write(ends, f"{os.waitstatus_to_exitcode(status)}\n".encode())
         os._exit(0)
     os.close(ends)
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        os.dup2(says, number)
+    for source, number, name in ((says, 1, "stdout"), (complains, 2, "stderr")):
+        os.dup2(source, number)
+        os.close(source)
         setattr(sys, name, io.TextIOWrapper(os.fdopen(number, "wb", 0, closefd=False), encoding="utf-8", write_through=True))
-    os.close(says)
     environ, arguments = request["environ"], request["arguments"]
     assert isinstance(environ, dict)
     assert isinstance(arguments, list)
     os.environ.clear()
     os.environ.update(environ)
+    os.chdir(str(request["cwd"]))
     time.tzset()
     return arguments
 
 
+IMPORTED: Final = (
+    *(
+        f"prober.cli.{name}"
+        for name in ("commands", "run", "check", "check_runs", "cleanup", "demo", "drill", "findings", "status")
+    ),
+    *(f"prober.{name}" for name in ("service", "embedded.server", "serving.server", "sinks.status.migration", "cli.verify")),
+    *(f"prober.sinks.history.{name}" for name in ("reader", "reverify", "writer")),
+    *("api.app", "api.view", "api.standalone"),
+)
+"""What commands import when they are called, and the children have already."""
+
 if __name__ == "__main__":
-    import prober.cli.commands
-    import prober.cli.run  # noqa: F401  # all three for the children
     from prober.cli import main
 
+    for module in IMPORTED:
+        import_module(module)
     asked = _serve(socket.socket(fileno=int(sys.argv[1])))
     if asked is not None:
         sys.argv = ["ordering-prober", *asked]

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.commands import run
+from tests.forking import called
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "analyze_history.py"
 DAY = date(2025, 12, 20)
@@ -24,7 +24,7 @@ def analyze(history: Path, day: date, output: Path) -> subprocess.CompletedProce
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     history = tmp_path_factory.mktemp("simulated") / "history"
-    assert run("simulate", "--seeds", "1..2", "--history", str(history)).returncode in (0, 1)
+    assert called("simulate", "--seeds", "1..2", "--history", str(history)).returncode in (0, 1)
     return history
 
 

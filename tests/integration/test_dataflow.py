@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.commands import run
+from tests.forking import called
 
 FOLDER = Path(__file__).parents[2] / "examples" / "dataflow"
 NUMBERS = range(1, 151)
@@ -77,5 +77,5 @@ def test_the_pipeline_restores_order_and_export_reads_what_it_wrote(tmp_path: Pa
     assert (counted["distinct"], counted["again"], counted["without_key_or_number"]) == (str(450 - bool(missing)), "1", "1")
     assert (int(counted["late"]) > 0, counted["missing"]) == (True, str(int(bool(missing))))
     assert len(list(output.glob("*.jsonl"))) > 1
-    exported = run("export", f"{output}/*.jsonl", "--key", "json:key", "--number", "json:number", "--format", "json")
+    exported = called("export", f"{output}/*.jsonl", "--key", "json:key", "--number", "json:number", "--format", "json")
     assert json.loads(exported.stdout)["verdict"] == verdict

@@ -13,7 +13,8 @@ from pathlib import Path
 import yaml
 
 from tests.alerts.tools import said
-from tests.commands import ROOT, run
+from tests.commands import ROOT
+from tests.forking import called
 from tests.integration.embedded import WAIT_S, running
 
 EXAMPLES = ROOT / "examples"
@@ -27,7 +28,7 @@ def test_the_page_lists_every_example() -> None:
 
 
 def test_the_trace_shows_a_violation() -> None:
-    done = run("verify", "examples/skipped-redelivery.jsonl")
+    done = called("verify", "examples/skipped-redelivery.jsonl")
     assert done.returncode == 1
     assert "REDELIVERY_SKIP" in done.stdout
 
@@ -53,6 +54,6 @@ def test_the_compose_file_is_valid_and_mounts_what_exists() -> None:
     services = yaml.safe_load(file.read_text(encoding="utf-8"))["services"]
     mounts = [mount.partition(":")[0] for service in services.values() for mount in service["volumes"]]
     assert all((COMPOSE / source).exists() for source in mounts if source.startswith("."))
-    assert run("config", "check", str(COMPOSE / "prober.yaml")).returncode == 0
+    assert called("config", "check", str(COMPOSE / "prober.yaml")).returncode == 0
     code, words = said("promtool", "check", "config", COMPOSE / "prometheus.yaml")
     assert code == 0, words

@@ -26,7 +26,8 @@ from prober.core.findings import Finding
 from prober.core.rules import Rules
 from prober.sinks.history import run_log
 from prober.sinks.history.reader import HistoryReader
-from tests.commands import ROOT, run
+from tests.commands import ROOT
+from tests.forking import called
 from tests.integration.programs import eventually, series, service
 from tests.nightly import nightly_but
 from tests.unit.sinks.history.recording import Recorder, findings_in, numbered, parquet_files
@@ -55,7 +56,7 @@ def test_a_history_says_again_what_the_service_said(tmp_path: Path) -> None:
     reader = HistoryReader(str(history))
     ended = {stored.run_id for stored in reader.runs() if stored.result is not None}
     online = Counter((one.run_id, *described(one.made.finding)) for one in findings_in(history) if one.run_id in ended)
-    verified = run("verify", str(history), "--format", "json")
+    verified = called("verify", str(history), "--format", "json")
     assert verified.returncode in (1, 3), verified.stderr
     again: Counter[tuple[str, str, str, str]] = Counter()
     for row in map(json.loads, verified.stdout.splitlines()):
@@ -65,21 +66,21 @@ def test_a_history_says_again_what_the_service_said(tmp_path: Path) -> None:
     assert again == online
 
     broken = next(key for _, key, _, status in online if status == "violation")
-    assert run("verify", str(history), "--key", broken).returncode == 1
-    exported = run("history", "export", str(history), "--key", broken, "-o", str(tmp_path / "trace.jsonl"))
+    assert called("verify", str(history), "--key", broken).returncode == 1
+    exported = called("history", "export", str(history), "--key", broken, "-o", str(tmp_path / "trace.jsonl"))
     assert exported.returncode == 0, exported.stderr
-    assert run("verify", *map(str, tmp_path.glob("trace*.jsonl"))).returncode == 1
+    assert called("verify", *map(str, tmp_path.glob("trace*.jsonl"))).returncode == 1
 
 
 def test_a_simulated_history_is_verified_like_any_other(tmp_path: Path) -> None:
     """Ids of messages are wrong there."""
     history = str(tmp_path / "simulated")
-    simulated = run("simulate", "--fault", "duplicate_id", "--seeds", "4", "--hours", "0.03", "--history", history)
+    simulated = called("simulate", "--fault", "duplicate_id", "--seeds", "4", "--hours", "0.03", "--history", history)
     assert simulated.returncode == 0, simulated.stderr
-    verified = run("verify", history)
+    verified = called("verify", history)
     assert verified.returncode == 1, verified.stderr
     assert "ID_CONFLICT" in verified.stdout
-    before = run("verify", history, "--until", "2025-12-19T23:00:00Z")
+    before = called("verify", history, "--until", "2025-12-19T23:00:00Z")
     assert "no recorded event matches" in before.stderr
 
 
@@ -91,7 +92,7 @@ def test_a_simulated_history_is_verified_like_any_other(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_usage_is_one_line(arguments: list[str], problem: str) -> None:
-    refused = run(*arguments)
+    refused = called(*arguments)
     assert refused.returncode == 2
     assert len(refused.stderr.splitlines()) == 1
     assert problem in refused.stderr

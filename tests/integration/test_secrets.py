@@ -9,12 +9,13 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from tests.commands import run
+from tests.forking import called
 from tests.integration.programs import eventually, get, series, service, status
 
 TOKEN = "planted-token-5f1c"
 PASSWORD = "planted-password-77ab"
 SECRETS = {
+    "ORDERING_PROBER_TARGETS__0__PROBES": '["ordering"]',
     "ORDERING_PROBER_API__TOKEN": TOKEN,
     "ORDERING_PROBER_STATUS__URL": f"postgresql://prober:{PASSWORD}@127.0.0.1:1/status",
     "ORDERING_PROBER_TELEMETRY__LOG_LEVEL": "debug",
@@ -55,7 +56,7 @@ def test_no_page_metric_answer_or_log_has_a_secret() -> None:
 
 @pytest.mark.parametrize("arguments", [("config", "show"), ("slos",)])
 def test_no_command_prints_one(arguments: tuple[str, ...]) -> None:
-    done = run(*arguments, env=os.environ | SECRETS)
+    done = called(*arguments, environ=os.environ | SECRETS)
     assert done.returncode == 0
     assert_kept(done.stdout + done.stderr)
 
@@ -70,5 +71,5 @@ def test_no_command_prints_one(arguments: tuple[str, ...]) -> None:
     ],
 )
 def test_no_error_about_a_configuration_has_one(wrong: dict[str, str]) -> None:
-    done = run("config", "show", env=os.environ | SECRETS | wrong)
+    done = called("config", "show", environ=os.environ | SECRETS | wrong)
     assert_kept(done.stdout + done.stderr)
