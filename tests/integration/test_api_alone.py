@@ -20,31 +20,21 @@ from prober.core.findings import Kind
 from prober.sinks.status.database import Database
 from prober.sinks.status.prober_records import ProberRecord
 from prober.sinks.status.store import StatusStore
+from tests.integration.programs import program
 from tests.unit.sinks.status.examples import entry, snapshot
 
 WAIT_S = 30.0
-PROGRAM = "import sys; from prober.cli import main; sys.exit(main())"
 
 
 @contextmanager
 def alone(url: str, **environ: str) -> Iterator[httpx.Client]:
     """`ordering-prober api` on a free port; it must end cleanly when it is asked to."""
     variables = {"ORDERING_PROBER_STATUS__URL": url, "ORDERING_PROBER_API__PORT": "0", **environ}
-    command = [sys.executable, "-c", PROGRAM, "api"]
-    with subprocess.Popen(
-        command, env=os.environ | variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        try:
-            address = process.stdout.readline().rpartition(" ")[2].strip()
-            assert address, process.stderr.read()
-            with httpx.Client(base_url=address, timeout=WAIT_S) as client:
-                yield client
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(WAIT_S)
-        assert process.returncode == 0, process.stderr.read()
+    with program("api", environ=variables) as running:
+        with httpx.Client(base_url=running.said(r"status page: (\S+)/"), timeout=WAIT_S) as client:
+            yield client
+        running.send(signal.SIGTERM)
+        assert running.process.wait(WAIT_S) == 0, running.lines
 
 
 def test_it_tells_what_is_stored_and_begins_nothing(tmp_path: Path) -> None:
@@ -71,7 +61,7 @@ def test_it_tells_what_is_stored_and_begins_nothing(tmp_path: Path) -> None:
 
 def test_it_imports_nothing_that_probes(tmp_path: Path) -> None:
     """It may run where only the store can be reached, and in many replicas: neither gRPC nor a server nor a schedule is for it."""
-    program = """
+    script = """
 import sys
 import api.standalone
 from prober.cli import main
@@ -84,7 +74,7 @@ sys.exit(main(["api"]))
 """
     variables = os.environ | {"ORDERING_PROBER_STATUS__URL": f"sqlite:///{tmp_path}/status.db", "ORDERING_PROBER_API__PORT": "0"}
     ended = subprocess.run(
-        [sys.executable, "-c", program], env=variables, capture_output=True, text=True, timeout=WAIT_S, check=False
+        [sys.executable, "-c", script], env=variables, capture_output=True, text=True, timeout=WAIT_S, check=False
     )
     assert (ended.returncode, ended.stderr) == (0, "")
     imported = set(ended.stdout.split())

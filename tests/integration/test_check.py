@@ -3,7 +3,7 @@
 That every probe works over real gRPC, from both vantages, is shown on a right service, and so is for one fault of each way in which a
 service answers that it gets across. Every fault is then tried in virtual time (`tests.virtual_time`), with the probe that it is for: what
 is verified there is verified alike here, and no deadline has to be waited for. `FULL_FAULTS=1` tries all of them with twenty seeds. By day
-a right service is met by one probe of each way to the client and vantage; the service itself runs all of them in `test_service`.
+a right service is met by one probe of each way to the client and vantage; all of them run in virtual time in `test_forecast`.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ TRIALS = {
     "lease_short": ("redelivery", "p=0.5"),
     "half_open_stream": ("ordering", "p=0.01"),
     "overlap_pull": ("pull", "p=0.2"),
-    "overlap_push": ("push", "p=0.2"),
-    "push_past_failure": ("push", "p=0.2"),
+    "overlap_push": ("push", "key=push-[34],p=0.2"),  # on all keys, seconds of search for an explanation
+    "push_past_failure": ("push", "count=2"),
     "throttle_push": ("push", "p=1"),
     "stall_run": ("redelivery", "p=1"),
     "never_redeliver": ("redelivery", "p=1"),
@@ -138,8 +138,8 @@ def test_every_fault_has_a_trial() -> None:
     ("probe", "vantage"),
     nightly_but(
         [
-            *((probe, Vantage.WIRE) for probe in ("ordering", "redelivery", "pull", "push", "exactly_once", "control_plane")),
-            *((probe, Vantage.LIBRARY) for probe in ("redelivery", "exactly_once")),
+            *((probe, Vantage.WIRE) for probe in ("redelivery", "pull", "push")),
+            ("redelivery", Vantage.LIBRARY),
         ],
         [
             (probe, vantage)
@@ -150,6 +150,7 @@ def test_every_fault_has_a_trial() -> None:
     ),
 )
 def test_a_right_service_passes(probe: str, vantage: Vantage) -> None:
+    """Over gRPC and HTTP; every probe passes in virtual time, see `test_forecast`."""
     results = decided(CheckRequest(probes=(probe,), vantage=vantage))
     assert [(result.probe, result.verdict, result.reason) for result in results] == [(probe, Verdict.PASS, "")]
     assert code_of(overall_verdict(results)) == 0

@@ -29,11 +29,13 @@ from prober.traces.trace import read_trace
 from prober.traces.verification import verify_trace
 from tests.cloud_monitoring import AGE, Recorded, cloud_monitoring
 from tests.integration.embedded import WAIT_S, Clients, Running, running
+from tests.nightly import nightly_but
 
 pytestmark = pytest.mark.timeout(240)
 
-KEYS = 1_000
+KEYS = 300
 AT_ONCE = 25
+HOT_MESSAGES = 300
 HOT, SWAPPED = "acct-7", "acct-42"
 """The account with most messages, and the one whose messages 3 and 4 its publisher exchanges."""
 
@@ -130,9 +132,9 @@ def send(clients: Clients, account: str, seq: object, key: str | None = None) ->
 
 
 def orders(clients: Clients) -> None:
-    """A thousand accounts, one of them hot, and one publisher with a mistake; few at once, since all of it is one process here."""
+    """Many accounts, one of them hot, and one publisher with a mistake; few at once, since all of it is one process here."""
     messages = [(f"acct-{account}", turn) for turn in (1, 2, 3) for account in range(KEYS) if f"acct-{account}" != SWAPPED]
-    messages += [(HOT, seq) for seq in range(4, 900)]
+    messages += [(HOT, seq) for seq in range(4, HOT_MESSAGES + 1)]
     for at in range(0, len(messages), AT_ONCE):
         for one in [send(clients, *message) for message in messages[at : at + AT_ONCE]]:
             one.result(WAIT_S)
@@ -166,7 +168,7 @@ def test_the_story(clients: Clients, calls: Calls, tmp_path: Path) -> None:
     assert "Pub/Sub kept the order" in text
     assert f"hot key {HOT}: {HotKeyClass.SKEWED}" in text
     assert json.loads(seen.as_json())["keys"][0]["class"] == "skewed"
-    assert seen.stream.counts["received"] == 3 * KEYS - 3 + 896 + 5
+    assert seen.stream.counts["received"] == 3 * (KEYS - 2) + HOT_MESSAGES + 5
 
     with read_trace(trace) as reader:
         verified = verify_trace(str(trace), reader.header, reader)
@@ -183,13 +185,16 @@ OUT = {Kind.PUBLISHED_OUT_OF_ORDER, Kind.DELIVERED_OUT_OF_ORDER}
 
 @pytest.mark.parametrize(
     ("theirs", "slow", "late"),
-    [
-        (300, False, Late.ONLY_YOURS),
-        (0, True, Late.SERVICE),
-        (300, True, Late.BOTH),
-        (0, False, Late.NOBODY),
-        (None, False, Late.UNKNOWN),
-    ],
+    nightly_but(  # the others in `tests/unit/monitoring/test_comparison.py`
+        [(300, False, Late.ONLY_YOURS), (0, True, Late.SERVICE)],
+        [
+            (300, False, Late.ONLY_YOURS),
+            (0, True, Late.SERVICE),
+            (300, True, Late.BOTH),
+            (0, False, Late.NOBODY),
+            (None, False, Late.UNKNOWN),
+        ],
+    ),
 )
 def test_whose_fault_the_age_is(
     server: Running, clients: Clients, calls: Calls, theirs: int | None, slow: bool, late: Late

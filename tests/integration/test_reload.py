@@ -24,6 +24,12 @@ from tests.unit.api.asking import client_of
 
 QUIET = "schedule: {interval: 10m}"
 """A probe that runs once, at once."""
+ONE = f"""
+targets:
+  - {{name: here, endpoint: embedded, probes: [ordering]}}
+probes:
+  ordering: {{{QUIET}}}
+"""
 TWO = f"""
 targets:
   - {{name: here, endpoint: embedded, probes: [ordering, redelivery]}}
@@ -200,7 +206,7 @@ def test_a_wrong_file_changes_nothing_and_is_reported_until_a_right_one_comes(tm
             await until_reloaded(running, "0.0")
             assert running.probe_instances["here", "ordering"].next_run_at == before.next_run_at
 
-            running.write(TWO.replace("ordering: {", "ordering: {keys: 11, "))
+            running.write(ONE.replace("ordering: {", "ordering: {keys: 11, "))
             await until(lambda: running.probe_instances["here", "ordering"].history[1:])
             async with asyncio.timeout(PATIENCE_S):
                 while (healed := await reported())["refused_at"] is not None:
@@ -209,7 +215,7 @@ def test_a_wrong_file_changes_nothing_and_is_reported_until_a_right_one_comes(tm
             assert running.service.snapshot().troubles == ()
             await until_reloaded(running, "1.0")
 
-    play(tmp_path, TWO, scenario)
+    play(tmp_path, ONE, scenario)
 
 
 async def until_reloaded(running: Running, value: str) -> None:
@@ -222,30 +228,30 @@ async def until_reloaded(running: Running, value: str) -> None:
 def test_what_needs_a_restart_is_reported_by_name_and_the_rest_is_applied(tmp_path: Path) -> None:
     async def scenario(running: Running) -> None:
         slos = "slos: {fast: {indicator: publish_latency, objective: 99%, threshold: 123ms}}"
-        changed = TWO.replace("here", "there") + slos + "\n"
+        changed = ONE.replace("here", "there") + slos + "\n"
         await running.applied(f"{changed}api: {{port: 9999}}\nhistory: {{retention: 9d}}\n")
         (prober,) = running.service.snapshot().probers
         assert prober.configuration is not None
         assert prober.configuration.restart == ("history.retention", "api.port", "slos.fast.threshold")
         await until(lambda: {target for target, _ in running.probe_instances} == {"there"})
 
-    play(tmp_path, TWO, scenario)
+    play(tmp_path, ONE, scenario)
 
 
 def test_findings_of_before_stay(tmp_path: Path) -> None:
     async def scenario(running: Running) -> None:
         await until(lambda: running.service.queries.open_incidents())
         found = running.service.queries.open_incidents()
-        await running.applied(TWO.replace("ordering: {", "ordering: {keys: 11, "))
+        await running.applied(ONE.replace("ordering: {", "ordering: {keys: 11, "))
         await until(lambda: running.probe_instances["here", "ordering"].history[1:])
         assert {one.incident_id for one in found} <= {one.incident_id for one in running.service.queries.open_incidents()}
         assert sum(value for name, value in (await running.scraped()).items() if "findings_total" in name) > 0
 
-    play(tmp_path, TWO, scenario, ORDERING_PROBER_EMBEDDED__FAULTS='["swap_in_batch:p=0.5"]')
+    play(tmp_path, ONE, scenario, ORDERING_PROBER_EMBEDDED__FAULTS='["swap_in_batch:p=0.5"]')
 
 
 def test_the_program_notices_by_itself_as_kubernetes_changes_files_and_by_sighup(tmp_path: Path) -> None:
-    for name, text in (("one", TWO), ("two", TWO.replace("here", "there")), ("three", TWO.replace("here", "elsewhere"))):
+    for name, text in (("one", ONE), ("two", ONE.replace("here", "there")), ("three", ONE.replace("here", "elsewhere"))):
         (tmp_path / name).mkdir()
         (tmp_path / name / "prober.yaml").write_text(text, encoding="utf-8")
     mounted = tmp_path / "data"
@@ -275,12 +281,12 @@ def test_the_program_notices_by_itself_as_kubernetes_changes_files_and_by_sighup
 
 def test_the_api_by_itself_follows_the_objectives_and_tells_of_what_it_refuses(tmp_path: Path) -> None:
     file = tmp_path / "prober.yaml"
-    file.write_text(TWO, encoding="utf-8")
+    file.write_text(ONE, encoding="utf-8")
     environ = {"ORDERING_PROBER_API__PORT": "0", "ORDERING_PROBER_STATUS__URL": f"sqlite:///{tmp_path}/status.db"}
     with program("api", "--config", str(file), environ=environ) as running:
         url = running.said(r"status page: (\S+)/")
         assert "/fast" not in get(f"{url}/slos")
-        file.write_text(TWO + "slos: {fast: {indicator: publish_latency, objective: 99%, threshold: 123ms}}\n", encoding="utf-8")
+        file.write_text(ONE + "slos: {fast: {indicator: publish_latency, objective: 99%, threshold: 123ms}}\n", encoding="utf-8")
         eventually(lambda: "/fast" in get(f"{url}/slos"))
         file.write_text("targets: 7\n", encoding="utf-8")
         eventually(lambda: series(url, "config_last_reload_successful") == [0.0])

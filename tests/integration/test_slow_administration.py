@@ -14,6 +14,8 @@ from tests.nightly import nightly_but
 CREATED_S = 0.1
 SLOW, DOWN = f"admin_slow:start={CREATED_S}", f"admin_error:start={CREATED_S}"
 NEEDS_ADMINISTRATION = (ProbeName.CONTROL_PLANE, ProbeName.SEEK)
+BY_DAY = (ProbeName.REDELIVERY, ProbeName.PUSH, ProbeName.SEEK)
+"""A probe that waits for leases, one with an endpoint, and one that calls the control plane in its run."""
 
 
 def result_of(probe: str, *faults: str) -> RunResult:
@@ -21,7 +23,7 @@ def result_of(probe: str, *faults: str) -> RunResult:
     return result
 
 
-@pytest.mark.parametrize("probe", PROBES)
+@pytest.mark.parametrize("probe", nightly_but(BY_DAY, PROBES))
 def test_a_right_service_passes_while_its_administration_is_slow(probe: str) -> None:
     result = result_of(probe, SLOW)
     assert (result.verdict, result.reason, result.unreachable) == (Verdict.PASS, "", False)
@@ -34,7 +36,7 @@ def test_and_while_its_administration_is_down(probe: str) -> None:
 
 
 @pytest.mark.parametrize("administration", nightly_but([DOWN], [SLOW, DOWN]))
-@pytest.mark.parametrize("probe", PROBES)
+@pytest.mark.parametrize("probe", nightly_but(BY_DAY, PROBES))
 def test_a_stall_is_found_meanwhile(probe: str, administration: str) -> None:
     result = result_of(probe, administration, "stall_key:p=0.2")
     assert (result.verdict, result.unreachable) == (Verdict.FAIL, False)
@@ -42,7 +44,7 @@ def test_a_stall_is_found_meanwhile(probe: str, administration: str) -> None:
 
 
 @pytest.mark.parametrize("administration", nightly_but([DOWN], [SLOW, DOWN]))
-@pytest.mark.parametrize("probe", PROBES)
+@pytest.mark.parametrize("probe", nightly_but(BY_DAY, PROBES))
 def test_a_loss_is_found_meanwhile(probe: str, administration: str) -> None:
     result = result_of(probe, administration, "drop:p=0.05")
     assert (result.verdict, result.unreachable) == (Verdict.FAIL, False)
