@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -110,21 +110,27 @@ def _groups(name: str, objectives: tuple[Objective, ...]) -> str:
 
 
 def rules_of(story: Story, folder: Path) -> Path:
-    """A rule file for a story: the groups that make alerts that it counts. Those of all objectives would take ten times as long."""
+    """A rule file for a story: the alerts that it counts, and the records that they read. All rules would take ten times as long."""
     name = file_of(story.alert)
-    groups = [
-        group for group in json.loads(_groups(name, story.objectives)) if any(_may_make(rule, story) for rule in group["rules"])
-    ]
-    if story.reads:  # promtool reads all alerts of a name together
-        for group in groups:
-            group["rules"] = [rule for rule in group["rules"] if _may_make(rule, story) or rule.get("alert") != story.alert]
+    groups = json.loads(_groups(name, story.objectives))
+    for group in groups:
+        group["rules"] = _needed(group["rules"], story)
     for rule in (rule for group in groups for rule in group["rules"]):
         rule["expr"] = in_story_time(rule["expr"])
         if "alert" in rule:
             rule["annotations"] |= {} if story.summary else {"summary": ""}
     path = folder / name
-    path.write_text(json.dumps({"groups": groups}), encoding="utf-8")  # JSON is YAML
+    path.write_text(json.dumps({"groups": [group for group in groups if group["rules"]]}), encoding="utf-8")  # JSON is YAML
     return path
+
+
+def _needed(rules: Sequence[dict[str, Any]], story: Story) -> list[dict[str, Any]]:
+    needed: list[dict[str, Any]] = []
+    for rule in reversed(rules):
+        is_read = "record" in rule and any(rule["record"] in other["expr"] for other in needed)
+        if is_read or _may_make(rule, story):
+            needed.insert(0, rule)
+    return needed
 
 
 def in_story_time(expression: str) -> str:
