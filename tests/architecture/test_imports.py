@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -174,33 +175,65 @@ def test_the_contracts_are_kept() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize(
-    ("module", "line", "contract"),
-    [
-        ("prober/core/broken.py", "import time", "The core uses no I/O"),
-        ("prober/core/broken.py", "from prober.sinks.history import anything", "Layers of the prober"),
-        ("prober/cellar/broken.py", "import prober.core", "Layers of the prober"),
-        ("prober/sinks/history/broken.py", "import api", "Layers of the programs"),
-        ("prober/alerting/broken.py", "from dashboards import board", "Layers of the programs"),
-        ("prober/reports/broken.py", "from prober.alerting import service", "Layers of the prober"),
-        ("api/words.py", "from api import app", "No import cycles between sibling modules"),
-        ("prober/sinks/live/broken.py", "from prober.sinks.status import store", "Layers of the sinks"),
-        ("prober/embedded/state.py", "from prober.core import events", "The verifier and the embedded server share no code"),
-        ("prober/embedded/delivery.py", "import time", "The state machine of the embedded server"),
-        ("prober/embedded/key_queues.py", "from prober.embedded import delivery", "Layers of the embedded server"),
-        ("prober/embedded/broken.py", "import math", "Layers of the embedded server"),
-    ],
+BROKEN = (
+    ("prober/core/broken.py", "import time", "The core uses no I/O", "prober.core.broken -> time"),
+    (
+        "prober/core/broken.py",
+        "from prober.sinks.history import anything",
+        "Layers of the prober",
+        "prober.core.broken -> prober.sinks.history",
+    ),
+    ("prober/cellar/broken.py", "import prober.core", "Layers of the prober", "not listed as layers:\n\n- prober.cellar"),
+    ("prober/sinks/history/broken.py", "import api", "Layers of the programs", "prober.sinks.history.broken -> api"),
+    ("prober/alerting/broken.py", "from dashboards import board", "Layers of the programs", "prober.alerting.broken -> dashboards"),
+    ("prober/reports/broken.py", "import prober.alerting", "Layers of the prober", "prober.reports.broken -> prober.alerting"),
+    ("api/words.py", "from api import app", "No import cycles between sibling modules", ".words -> .app"),
+    (
+        "prober/sinks/live/broken.py",
+        "from prober.sinks.status import store",
+        "Layers of the sinks",
+        "live.broken -> prober.sinks.status",
+    ),
+    (
+        "prober/embedded/state.py",
+        "import prober.core",
+        "The verifier and the embedded server share no code",
+        "state -> prober.core",
+    ),
+    ("prober/embedded/delivery.py", "import time", "The state machine of the embedded server", "prober.embedded.delivery -> time"),
+    ("prober/embedded/key_queues.py", "import prober.embedded.delivery", "Layers of the embedded server", "key_queues -> "),
+    (
+        "prober/embedded/broken.py",
+        "import math",
+        "Layers of the embedded server",
+        "not listed as layers:\n\n- prober.embedded.broken",
+    ),
 )
-def test_a_broken_contract_is_noticed(tmp_path: Path, module: str, line: str, contract: str) -> None:
+"""What breaks a contract: a line at the end of a module, the contract, and what is said about it."""
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What is said about a tree with all of these lines."""
+    folder = tmp_path_factory.mktemp("broken")
     for package in contracted():
-        shutil.copytree(tree.ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
-    broken = tmp_path / module
-    broken.parent.mkdir(exist_ok=True)
-    (broken.parent / "__init__.py").touch()
-    broken.write_text(f"{line}\n")
-    result = lint_imports(tmp_path)
+        shutil.copytree(tree.ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for module, line, _, _ in BROKEN:
+        broken = folder / module
+        broken.parent.mkdir(exist_ok=True)
+        (broken.parent / "__init__.py").touch()
+        with broken.open("a", encoding="utf-8") as file:
+            file.write(f"\n{line}\n")
+    result = lint_imports(folder)
     assert result.returncode == 1, result.stdout + result.stderr
-    assert contract in result.stdout.split("Broken contracts")[1]
+    return result.stdout.split("Broken contracts")[1]
+
+
+@pytest.mark.parametrize(("module", "line", "contract", "complaint"), BROKEN)
+def test_a_broken_contract_is_noticed(said: str, module: str, line: str, contract: str, complaint: str) -> None:
+    about = re.search(rf"(?ms)^{contract}[^\n]*\n-+\n(.*?)(?=^\S[^\n]*\n-+\n|\Z)", said)
+    assert about, said
+    assert complaint in about[1]
 
 
 def test_a_library_away_from_home_is_noticed() -> None:

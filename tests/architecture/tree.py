@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("prober", "api", "spark_jobs")
 
 
+@cache
 def files() -> list[Path]:
     """Every file that is, or could be, committed, relative to the root; outside a git checkout every file not in a hidden folder."""
     listing = subprocess.run(
@@ -27,13 +30,14 @@ def files() -> list[Path]:
     return sorted(path for path in found if (ROOT / path).is_file())
 
 
-def texts() -> Iterator[tuple[Path, str]]:
+@cache
+def texts() -> list[tuple[Path, str]]:
     """Each text file with its content."""
+    found = []
     for path in files():
-        try:
-            yield path, (ROOT / path).read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            continue
+        with suppress(UnicodeDecodeError):
+            found.append((path, (ROOT / path).read_text(encoding="utf-8")))
+    return found
 
 
 def sources(*folders: str) -> Iterator[tuple[Path, str]]:
