@@ -50,15 +50,15 @@ PAGES: Final = {
     "reference": "/docs",
 }
 """Every page, also in its odd states."""
-ABSENT: Final = {
-    "no such finding": "/findings/none",
-    "no such incident": "/incidents/none",
-    "no such run": "/runs/none",
-    "no such objective": "/slos/none",
-    "no such probe": "/probes/none",
-    "no such runbook": "/runbooks/none",
-    "no such page": "/nowhere/at/all",
-}
+ABSENT: Final = (
+    "/findings/none",
+    "/incidents/none",
+    "/runs/none",
+    "/slos/none",
+    "/probes/none",
+    "/runbooks/none",
+    "/nowhere/at/all",
+)
 
 
 @dataclass

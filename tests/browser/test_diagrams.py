@@ -20,12 +20,13 @@ MEASURE = """
 () => [...document.querySelectorAll('svg')].flatMap(svg => {
   const box = element => element.getBoundingClientRect();
   const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3;
-  const texts = [...svg.querySelectorAll('text')], name = svg.parentElement.id, all = box(svg);
-  const out = texts.filter(text => box(text).left < all.left || box(text).right > all.right || box(text).bottom > all.bottom);
-  const over = texts.flatMap((one, index) => texts.slice(index + 1).filter(other => meet(box(one), box(other))).map(other => [one, other]));
+  const texts = [...svg.querySelectorAll('text')].map(text => ({said: text.textContent, box: box(text)}));
+  const name = svg.parentElement.id, all = box(svg);
+  const out = texts.filter(one => one.box.left < all.left || one.box.right > all.right || one.box.bottom > all.bottom);
+  const over = texts.flatMap((one, at) => texts.slice(at + 1).filter(other => meet(one.box, other.box)).map(other => [one, other]));
   return [
-    ...out.map(text => `${name}: sticks out: ${text.textContent}`),
-    ...over.map(([one, other]) => `${name}: ${one.textContent} and ${other.textContent}`),
+    ...out.map(one => `${name}: sticks out: ${one.said}`),
+    ...over.map(([one, other]) => `${name}: ${one.said} and ${other.said}`),
   ];
 })
 """

@@ -8,14 +8,18 @@ is seeded and the time stands still at noon, so that each picture is the same.
 from __future__ import annotations
 
 import asyncio
+import atexit
+import shutil
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from api.app import create_app
@@ -33,7 +37,6 @@ from prober.runs.sink import KeptHistory
 from prober.schedule.forecast import detectable
 from prober.serving.server import listen, serve
 from prober.sinks.live.state import LiveState
-from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.database import Database
 from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of
 from prober.sinks.status.prober_records import ProberRecord, Slice
@@ -46,9 +49,9 @@ from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
 from prober.traces.header import TraceHeader
 from prober.traces.trace import read_trace
 from prober.traces.verification import verify_trace
-from tests.streams import HOSTILE, ORDERS_STREAM, course_of_a_day
+from tests.browser.reports import write_reports
+from tests.streams import HOSTILE, ORDERS_STREAM
 from tests.unit.api.asking import NOON, StubView
-from tests.unit.reports.test_reader import Row, alert, put, window
 
 VECTORS: Final = Path(__file__).parents[1] / "vectors"
 STARTED: Final = NOON - 9 * HOUR_S
@@ -156,7 +159,22 @@ def serving(view: StubView) -> Iterator[str]:
 
 
 def made(folder: Path, third_key: str = HOSTILE) -> World:
-    """The world, with everything that it remembers."""
+    """The world, with everything that it remembers: a copy of what is made once, which takes seconds."""
+    kept, live = _kept(third_key)
+    shutil.copytree(kept, folder, dirs_exist_ok=True)
+    database = Database(f"sqlite:///{folder / 'status.db'}")
+    found = {(EUROPE.target, Indicator.REDELIVERY): detectable(7_200.0)}
+    reports = ReportReader(str(folder / "reports"))
+    archive = Archive(StatusQueries(database), load(None, {}).objectives, reports, tuple(_comparisons()), found)
+    return World(StubView(deepcopy(live), archive), StatusStore(database))
+
+
+@cache
+def _kept(third_key: str) -> tuple[Path, LiveState]:
+    """The folder with the store and the reports, which goes away at the end, and what the first prober knows of itself."""
+    temporary = TemporaryDirectory(prefix="okp-world-")
+    atexit.register(temporary.cleanup)
+    folder = Path(temporary.name)
     objectives = load(None, {}).objectives
     database = Database(f"sqlite:///{folder / 'status.db'}")
     store = StatusStore(database)
@@ -178,10 +196,9 @@ def made(folder: Path, third_key: str = HOSTILE) -> World:
     *others, last = ORDERS_STREAM.top
     orders = replace(ORDERS_STREAM, top=(*others, replace(last, key=third_key)))
     store.heartbeat(ProberRecord("prober-0", VERSION, STARTED, NOON, streams=(orders,)), reported.probe_instances, tuple(_slices()))
-    _report(folder / "reports", third_key)
-    found = {(EUROPE.target, Indicator.REDELIVERY): detectable(7_200.0)}
-    archive = Archive(StatusQueries(database), objectives, ReportReader(str(folder / "reports")), tuple(_comparisons()), found)
-    return World(StubView(live_states["prober-0"], archive), store)
+    database.close()
+    write_reports(folder / "reports", third_key)
+    return folder, live_states["prober-0"]
 
 
 def _comparisons() -> Iterator[ConfiguredComparison]:
@@ -303,7 +320,7 @@ def _renamed(event: Any, subscription: str, key: str) -> Event:
     return renamed
 
 
-# --- counts and reports ------------------------------------------------------------------------------------------------------
+# --- counts ------------------------------------------------------------------------------------------------------
 
 
 def _slices() -> Iterator[Slice]:
@@ -318,82 +335,3 @@ def _slices() -> Iterator[Slice]:
                     counts = SliCounts(length_s * 3 - bad, bad)
                     yield Slice("process-1", target, objective.name, definition_of(objective), length_s, at, counts)
                     at += length_s
-
-
-def _report(folder: Path, third_key: str) -> None:
-    keys = [
-        _hot(
-            "orders-1042",
-            "stalled",
-            1.0,
-            0.04,
-            "Nothing of this key was consumed for 22 minutes. Look for a subscriber that holds it.",
-        ),
-        _hot(
-            "tenant-7", "throughput-bound", 0.92, 0.31, "Split this key: it comes to the limit of 1 MB/s per key in about 9 days."
-        ),
-        _hot(third_key, "skewed", 0.4, 0.12, "Spread its messages over more keys."),
-    ]
-    spread = {
-        **_about("orders-1042"),
-        "exact": True,
-        "keys": 1200,
-        "messages": 480_000,
-        "bytes": 96_000_000,
-        "median": 310,
-        "p90": 700,
-        "p99": 4200,
-        "top_share": 0.31,
-        "top_ten_share": 0.55,
-        "zipf_exponent": 0.9,
-        "hot": 3,
-        "left_out": 0,
-    }
-    spread.pop("key")
-    put(folder, Job.HOT_KEYS, date(2026, 2, 27), tables={"keys": keys[1:2], "subscriptions": [spread]}, left_out=0)
-    said = {"line": "7 hot keys among 1,200: 1 stalled, 2 throughput-bound, 4 skewed", "finished_at": "2026-03-01T01:02:03+00:00"}
-    put(
-        folder,
-        Job.HOT_KEYS,
-        date(2026, 2, 28),
-        verdict="FAIL",
-        tables={"keys": keys, "subscriptions": [spread]},
-        left_out=4,
-        **said,
-    )
-    about = {"objective": "redelivery", "target": "europe"}
-    spenders: list[Row] = [
-        {**about, "by": "key", "value": ORDERS, "bad": 540, "share": 0.75, "others": 0},
-        {**about, "by": "key", "value": None, "bad": 180, "share": 0.25, "others": 12},
-    ]
-    tables: Mapping[str, Sequence[Row]] = {
-        "windows": [window("redelivery", "europe", HOUR_S)],
-        "alerts": [alert("redelivery")],
-        "spenders": spenders,
-    }
-    said = {"line": "1 of 16 budgets burns too fast", "finished_at": "2026-03-01T01:04:05+00:00"}
-    put(folder, Job.SLO_BURN, date(2026, 2, 28), verdict="FAIL", tables=tables, **said)
-
-
-def _about(key: str) -> dict[str, Any]:
-    return {
-        "target": "europe",
-        "environment": "production",
-        "region": "europe-west1",
-        "topic": "projects/shop/topics/orders",
-        "subscription": "projects/shop/subscriptions/billing",
-        "key": key,
-    }
-
-
-def _hot(key: str, heat: str, score: float, share: float, advice: str) -> Row:
-    measured = {"peak_bytes_per_s": 920_000.0 * score, "backlog_max": 5200.0, "age_max_s": 1340.0, "stalled_minutes": 22.0}
-    said = {
-        "class": heat,
-        "reasons": [heat, "skewed"],
-        "score": score,
-        "advice": advice,
-        "messages": int(480_000 * share),
-        "share": share,
-    }
-    return {**_about(key), **said, **measured, "course": course_of_a_day(score)}
