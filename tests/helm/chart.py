@@ -69,24 +69,24 @@ CASES = _cases()
 
 
 @functools.cache
-def _rendered(values: str) -> Mapping[str, str]:
-    return chart().render(json.loads(values), name=RELEASE, namespace=NAMESPACE)
+def _rendered(values: str, name: str, namespace: str) -> Mapping[str, str]:
+    return chart().render(json.loads(values), name=name, namespace=namespace)
 
 
-def rendered(values: Values) -> Mapping[str, str]:
+def rendered(values: Values, name: str = RELEASE, namespace: str = NAMESPACE) -> Mapping[str, str]:
     """What Helm makes of the values: template by template."""
-    return _rendered(json.dumps(values))
+    return _rendered(json.dumps(values), name, namespace)
 
 
 @functools.cache
-def _documents(values: str) -> list[Document]:
-    texts = (text for name, text in _rendered(values).items() if name.endswith(".yaml"))
+def _documents(values: str, name: str, namespace: str) -> list[Document]:
+    texts = (text for path, text in _rendered(values, name, namespace).items() if path.endswith(".yaml"))
     return [document for text in texts for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document]
 
 
-def documents(values: Values) -> list[Document]:
+def documents(values: Values, name: str = RELEASE, namespace: str = NAMESPACE) -> list[Document]:
     """The objects that would be created, `helm test`'s included. They are not to be changed."""
-    return _documents(json.dumps(values))
+    return _documents(json.dumps(values), name, namespace)
 
 
 def of_kind(values: Values, *kinds: str) -> list[Document]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from copy import deepcopy
 from pathlib import Path
 
 import promql_parser as promql
@@ -14,21 +15,13 @@ from prober.config.models import Sharding
 from tests.alerts.reading import selectors_in
 from tests.alerts.tools import said
 from tests.commands import ROOT
-from tests.helm.chart import CASES, LINKS, NAMESPACE, Document, Values, boards_of, chart, documents, merged, rules_of
+from tests.helm.chart import CASES, LINKS, Document, Values, boards_of, documents, merged, rules_of
 from tests.helm.test_refusals import POSTGRESQL, at
 
 RULES: Values = {"rules": {"enabled": True}}
 DASHBOARDS: Values = {"dashboards": {"enabled": True}}
 
 LONG = "pubsub-ordering-probers-of-the-messaging-team"
-
-
-def release(values: Values, name: str, namespace: str = NAMESPACE) -> list[Document]:
-    """The objects of a release."""
-    texts = chart().render(values, name=name, namespace=namespace)
-    return [
-        one for path, text in texts.items() if path.endswith(".yaml") for one in yaml.load_all(text, Loader=yaml.CSafeLoader) if one
-    ]
 
 
 def identities(found: list[Document]) -> set[tuple[str, str]]:
@@ -39,7 +32,7 @@ def identities(found: list[Document]) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("names", [("okp", "other"), (f"{LONG}-1", f"{LONG}-2")])
 @pytest.mark.parametrize("case", ["gke", "operator", "production", "one-node", "spark-operator"])
 def test_two_releases_in_a_namespace_share_nothing(case: str, names: tuple[str, str]) -> None:
-    one, other = (release(CASES[case], name) for name in names)
+    one, other = (documents(CASES[case], name) for name in names)
     assert len(one) == len(other)
     assert identities(one) & identities(other) == set()
     selected = [json.dumps(found["spec"]["selector"], sort_keys=True) for found in one if "selector" in found.get("spec", {})]
@@ -54,7 +47,7 @@ SHARDED = merged(POSTGRESQL, at("prober.replicas", 2))
 
 def group(name: str, namespace: str) -> str:
     """Who shares the work of a release."""
-    (config,) = {one["data"]["prober.yaml"] for one in release(SHARDED, name, namespace) if "prober.yaml" in one.get("data", {})}
+    (config,) = {one["data"]["prober.yaml"] for one in documents(SHARDED, name, namespace) if "prober.yaml" in one.get("data", {})}
     return str(yaml.safe_load(config)["sharding"]["group"])
 
 
@@ -72,7 +65,7 @@ def test_a_group_is_a_name_whatever_is_joined(name: str, namespace: str) -> None
 
 @pytest.mark.parametrize("places", PLACES)
 def test_two_releases_share_a_grafana(places: tuple[tuple[str, str], tuple[str, str]]) -> None:
-    one, other = (boards_of(release(merged(LINKS, DASHBOARDS), *place)) for place in places)
+    one, other = (boards_of(documents(merged(LINKS, DASHBOARDS), *place)) for place in places)
     assert len(one) == len(other) == 8
     assert one.keys() & other.keys() == set()  # the sidecar puts all into one folder
     for key in ("uid", "title"):
@@ -84,7 +77,7 @@ def test_two_releases_share_a_grafana(places: tuple[tuple[str, str], tuple[str, 
 
 
 def test_alerts_lead_to_the_dashboards_of_their_release() -> None:
-    found = release(merged(LINKS, RULES, DASHBOARDS), "okp")
+    found = documents(merged(LINKS, RULES, DASHBOARDS), "okp")
     uids = {board["uid"] for board in boards_of(found).values()}
     linked = {rule["annotations"]["dashboard_url"].split("/d/")[1].split("?")[0] for rule in rules_of(found) if "alert" in rule}
     assert linked <= uids
@@ -112,7 +105,7 @@ def jobs_of(expr: str) -> set[str]:
 def test_rules_look_at_the_series_of_their_release_only(job: str) -> None:
     values = merged(LINKS, RULES, {"scrape": {"job": job}, "podMonitoring": {"enabled": True}})
     name = job or "okp-ordering-keys-prober"
-    for rule in rules_of(release(values, "okp")):
+    for rule in rules_of(documents(values, "okp")):
         assert jobs_of(rule["expr"]) <= {name, f"{name}-api", f"{name}(-api)?"}, rule
         assert ("record" in rule) <= (rule.get("labels", {}).get("job") == name)
         assert "ordering-keys-prober " not in rule.get("annotations", {}).get("description", "").replace(f"{name} ", "")
@@ -126,7 +119,7 @@ def test_that_is_all_that_is_different_about_the_rules() -> None:
         for group in yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)["groups"]
         for rule in group["rules"]
     ]
-    shipped = rules_of(release(merged(LINKS, RULES, {"scrape": {"job": "ordering-keys-prober"}}), "okp"))
+    shipped = rules_of(documents(merged(LINKS, RULES, {"scrape": {"job": "ordering-keys-prober"}}), "okp"))
     assert len(shipped) == len(committed)
     matcher = 'job=~"ordering-keys-prober(-api)?"'
     for rule, wanted in zip(shipped, committed, strict=True):
@@ -141,7 +134,7 @@ def test_that_is_all_that_is_different_about_the_rules() -> None:
 
 
 def test_a_release_for_drills_looks_for_its_own_drills() -> None:
-    found = release(CASES["drills"], "okp")
+    found = documents(CASES["drills"], "okp")
     (alert,) = (rule for rule in rules_of(found) if rule.get("alert") == "PubsubProberDrillFinding")
     (job,) = (
         one["spec"]["podMetricsEndpoints"][0]["relabelings"][0]["replacement"] for one in found if one["kind"] == "PodMonitor"
@@ -150,7 +143,7 @@ def test_a_release_for_drills_looks_for_its_own_drills() -> None:
 
 
 def test_dashboards_lead_to_those_of_their_release() -> None:
-    one, other = (boards_of(release(merged(LINKS, DASHBOARDS), name)) for name in ("okp", "other"))
+    one, other = (boards_of(documents(merged(LINKS, DASHBOARDS), name)) for name in ("okp", "other"))
     for board in one.values():
         (link,) = (link for link in board["links"] if link["type"] == "dashboards")
         assert all(set(link["tags"]) <= set(there["tags"]) for there in one.values())
@@ -158,7 +151,7 @@ def test_dashboards_lead_to_those_of_their_release() -> None:
 
 
 def test_dashboards_begin_with_the_probers_of_their_release() -> None:
-    for board in boards_of(release(merged(LINKS, DASHBOARDS), "okp")).values():
+    for board in boards_of(documents(merged(LINKS, DASHBOARDS), "okp")).values():
         (job,) = (one for one in board["templating"]["list"] if one["name"] == "job")
         assert job["current"]["value"] == ["okp-ordering-keys-prober"]
 
@@ -170,9 +163,9 @@ def loaded(names: tuple[str, ...], alerts: tuple[str, ...], folder: Path) -> lis
     """The rules of releases about the objective `order` as files, each of these alerts labelled with its release."""
     paths = []
     for name in names:
-        for one in release(merged(LINKS, RULES), name):
+        for one in documents(merged(LINKS, RULES), name):
             if one["kind"] == "PrometheusRule":
-                groups = one["spec"]["groups"]
+                groups = deepcopy(one["spec"]["groups"])
                 for group in groups:
                     group["rules"] = [rule for rule in group["rules"] if concerns_order(rule, alerts)]
                     for rule in group["rules"]:

@@ -136,18 +136,16 @@ def test_objectives_with_their_rules_are_not(tmp_path: Path) -> None:
     assert any("> 13.44" in rule["expr"] for rule in rules_of(found))
 
 
-@pytest.mark.parametrize(
-    ("slos", "name"),
-    [
+def test_rules_of_other_objectives_are_refused(tmp_path: Path) -> None:
+    rules = made(tmp_path, OBJECTIVES)
+    for slos, name in (
         ({}, "affinity, order"),
         ({"order": {"objective": "99.9%", "window": "30d"}, "affinity": False}, "order"),
         ({"order": {"objective": "99.9%", "window": "28d"}}, "affinity"),
         ({"order": {"objective": "99.9%", "window": "28d"}, "affinity": False, "more": {"indicator": "order"}}, "more"),
-    ],
-)
-def test_rules_of_other_objectives_are_refused(tmp_path: Path, slos: Values, name: str) -> None:
-    text = refusal(merged(LINKS, RULES, {"config": {"slos": slos}}, made(tmp_path, OBJECTIVES)))
-    assert f"rules.objectives was made for other objectives than config.slos (different: {name})" in text
+    ):
+        text = refusal(merged(LINKS, RULES, {"config": {"slos": slos}}, rules))
+        assert f"rules.objectives was made for other objectives than config.slos (different: {name})" in text
 
 
 @pytest.mark.parametrize(
@@ -210,12 +208,13 @@ def _zipped(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("broken", [_without_links, _links_as_text, _zipped])
-@pytest.mark.parametrize(("switch", "folder"), [(RULES, "alerts"), (DASHBOARDS, "dashboards")])
-def test_a_chart_without_its_files_is_refused(broken: Callable[[Path], Path], switch: Values, folder: str, tmp_path: Path) -> None:
-    text = refusal(merged(LINKS, switch), helm.Chart.load(broken(tmp_path)))
-    (line,) = (line for line in text.splitlines() if line.startswith("  - "))
-    assert f"the folder {folder} is not in this chart: it is a link in the repository" in line
-    assert "make chart" in line
+def test_a_chart_without_its_files_is_refused(broken: Callable[[Path], Path], tmp_path: Path) -> None:
+    text = refusal(merged(LINKS, RULES, DASHBOARDS), helm.Chart.load(broken(tmp_path)))
+    lines = [line for line in text.splitlines() if line.startswith("  - ")]
+    assert len(lines) == 2
+    for folder in ("alerts", "dashboards"):
+        (line,) = (line for line in lines if f"the folder {folder} is not in this chart: it is a link in the repository" in line)
+        assert "make chart" in line
 
 
 def test_links_that_lead_nowhere_are_one_clear_error(tmp_path: Path) -> None:
