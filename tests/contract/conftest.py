@@ -1,4 +1,8 @@
-"""Every contract test runs from both vantages, on Google's emulator and on the embedded server."""
+"""Every contract test runs from all vantages, on Google's emulator and on the embedded server.
+
+The program of the external vantage is on the wire. By day it does what it does on the embedded server only: its protocol is the same
+on the emulator, which the wire is tested on, too.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +37,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
     asyncio.run(run())
     return True
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    if (params.get("service"), params.get("vantage")) == ("emulator", Vantage.EXTERNAL):
+        item.add_marker(pytest.mark.nightly)
 
 
 @pytest.fixture(autouse=True)
