@@ -98,9 +98,9 @@ loud: $(VENV)/dev.stamp  ## Inject each fault, follow it to the page and back, a
 	@sh .ci/get-tools $(BIN) $(VENV)/setup.log
 	$(BIN)/python -m tests.whole.loud $(if $(PACE),--pace $(PACE)) docs/loud.md
 
+test-nightly: export FULL_PROPERTIES = 1
 test-nightly: test  ## Run every test, also those that wait for minutes or watch the whole service (three hours)
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -m nightly $(PYTEST_ARGS)
-	@PYTHONDONTWRITEBYTECODE= FULL_PROPERTIES=1 $(BIN)/pytest $(PYTEST_ARGS) tests/property/test_legal_service.py tests/property/test_invariance.py
 	@$(MAKE) quiet loud
 
 lock: $(UV)  ## Write constraints/ again, with the newest versions that pyproject.toml allows

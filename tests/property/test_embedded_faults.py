@@ -16,6 +16,7 @@ from prober.embedded.faults import Fault, Faults
 from prober.embedded.key_queues import KeyQueue, QueueEntry, Stream
 from prober.embedded.messages import Delivery, Message, PublishDraft
 from prober.embedded.storage_faults import Admission
+from tests.nightly import AT_NIGHT
 from tests.property.test_embedded_state import DEADLINE_S, PULLING, STREAMING, Run, play
 
 NEVER = (
@@ -48,6 +49,8 @@ UNSEEN = (
 """Those which the model does not see: it does not look at ids, nor for what never comes, and there is one subscription with streams
 alone, without exactly-once delivery, dead letters and a filter."""
 SEEDS = 6
+SEEDS_AT_LEAST = SEEDS if AT_NIGHT else 3
+"""As many runs show that a fault breaks no guarantee."""
 LATEST_S = 2.0
 """When what a fault keeps back has been stored."""
 LOGGED = ("duplicate_publish_same_id", "zombie_publish")
@@ -203,24 +206,28 @@ def run_with(fault: str, seed: int, words: Sequence[str], *, drain: bool = True)
 @pytest.mark.parametrize("words", [STREAMING, PULLING], ids=["streaming", "pulling"])
 @pytest.mark.parametrize("fault", HARMLESS)
 def test_a_harmless_fault_violates_no_guarantee(fault: str, words: Sequence[str]) -> None:
-    injected = sum(run_with(fault, seed, words) for seed in range(SEEDS))
+    injected = sum(run_with(fault, seed, words) for seed in range(SEEDS_AT_LEAST))
     assert injected or fault in (STREAMS_ONLY if words is PULLING else PULLS_ONLY)
 
 
 @pytest.mark.parametrize("fault", HARMFUL)
 def test_any_other_fault_breaks_one(fault: str) -> None:
+    if fault.startswith("stall") or fault in UNSEEN:  # silence is no wrong delivery
+        for seed in range(SEEDS_AT_LEAST):
+            run_with(fault, seed, STREAMING, drain=not fault.startswith("stall"))
+        return
     noticed = 0
     for seed in range(SEEDS):
         try:
-            run_with(fault, seed, STREAMING, drain=not fault.startswith("stall"))
+            run_with(fault, seed, STREAMING)
         except AssertionError:
             noticed += 1
-    if fault.startswith("stall") or fault in UNSEEN:
-        assert noticed == 0  # silence is no wrong delivery
+        if noticed > SEEDS / 3:
+            break
     else:
-        assert noticed > SEEDS / 3, f"only {noticed} of {SEEDS} runs"
+        raise AssertionError(f"only {noticed} of {SEEDS} runs")
 
 
 @pytest.mark.parametrize("fault", [name for name in HARMFUL if name.startswith("stall")])
 def test_what_a_fault_has_silenced_is_delivered_when_it_is_taken_back(fault: str) -> None:
-    assert sum(run_with(fault, seed, STREAMING) for seed in range(SEEDS))
+    assert sum(run_with(fault, seed, STREAMING) for seed in range(SEEDS_AT_LEAST))

@@ -28,6 +28,7 @@ from prober.simulation.network import StreamCall
 from prober.simulation.network_conditions import CALM
 from prober.simulation.prober import ADDRESS
 from prober.simulation.service import SimulatedService
+from tests.nightly import AT_NIGHT
 from tests.virtual_time import in_virtual_time
 
 TOPIC, SUBSCRIPTION, SNAPSHOT = "projects/p/topics/topic", "projects/p/subscriptions/sub", "projects/p/snapshots/snap"
@@ -195,7 +196,7 @@ async def received_in_order(there: Asked) -> list[bytes]:
     return [one.message.data for one in types.PullResponse.pb().FromString(answer).received_messages]
 
 
-@settings(max_examples=200)
+@settings(max_examples=200 if AT_NIGHT else 50)
 @given(calls=st.lists(CALLS, min_size=1, max_size=6))
 def test_no_call_breaks_the_service(calls: Sequence[Call]) -> None:
     async def scenario() -> None:

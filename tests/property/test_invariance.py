@@ -6,7 +6,6 @@ And what must not break the checker: anything. Sound and broken services are bot
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from prober.core.findings import EPOCHS, Finding, Kind, Status
 from prober.core.overdue import HELD_ELSEWHERE
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
+from tests.nightly import AT_NIGHT
 from tests.simulation.faults import FAULTS, Fault
 from tests.simulation.service import Run, simulate_run
 from tests.simulation.swarm import swarm
@@ -30,7 +30,7 @@ from tests.verification import SUBSCRIPTION, verify
 
 Verdict: TypeAlias = tuple[Any, ...]
 
-EXAMPLES = 1_000 if os.environ.get("FULL_PROPERTIES") else 30
+EXAMPLES = 1_000 if AT_NIGHT else 10
 WAITING = (Kind.STUCK, Kind.LOST_OVERTAKEN, Kind.UNACKED_STALL, Kind.REDELIVERY_STALL)
 
 
@@ -288,7 +288,7 @@ def check_form(findings: Iterable[Finding], events: Sequence[ev.Event]) -> None:
         assert 1 <= finding.witnesses[0] <= finding.witnesses[-1] <= len(events)
 
 
-@settings(max_examples=500)
+@settings(max_examples=500 if AT_NIGHT else 150)
 @given(rules=RULES, soup=st.lists(st.tuples(STEPS, EVENTS), max_size=40))
 def test_nothing_is_raised(rules: Rules, soup: list[tuple[float, ev.Event]]) -> None:
     now, events = 0.0, []
@@ -298,7 +298,6 @@ def test_nothing_is_raised(rules: Rules, soup: list[tuple[float, ev.Event]]) -> 
     check_form(feed(rules, events), events)
 
 
-@settings(max_examples=100)
 @given(rules=RULES, soup=st.lists(st.tuples(st.sampled_from((0.0, 5.0, -3.0, inf, -inf)), EVENTS), max_size=20))
 def test_nothing_is_raised_when_time_makes_no_sense(rules: Rules, soup: list[tuple[float, ev.Event]]) -> None:
     check_form(feed(rules, [replace(event, t=t) for t, event in soup]), soup)  # type: ignore[arg-type]

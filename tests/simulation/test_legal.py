@@ -9,13 +9,14 @@ import pytest
 
 from prober.core.findings import Finding
 from prober.core.rules import Mode
+from tests.nightly import AT_NIGHT
 from tests.simulation import legal
 from tests.simulation.features import FEATURES, NEEDS, only, without
 from tests.simulation.legal import Choice, Counts, findings_of, main
 from tests.simulation.service import SUBSCRIPTION, Run, simulate_run
 from tests.simulation.swarm import swarm
 
-SEEDS = range(150)
+SEEDS = range(150 if AT_NIGHT else 40)
 
 # What only the amendments allow: none of it happens in a run without features.
 NEW = (
@@ -75,9 +76,9 @@ def test_the_command_counts_what_happened(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_processes_do_not_matter(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--histories", "30", "--processes", "2"])
+    main(["--histories", "6", "--processes", "2"])
     two = capsys.readouterr().out
-    main(["--histories", "30"])
+    main(["--histories", "6"])
     assert two == capsys.readouterr().out
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from prober.core.events import EVENT_TYPES, Event, PublishInvoked
 from prober.traces.codec import FORMS, LineReader, line_reader, plain_event
+from tests.nightly import AT_NIGHT
 
 DEFAULTS: dict[str, dict[str, object]] = {name: form.defaults | {"subscription": "s", "key": "k"} for name, form in FORMS.items()}
 
@@ -87,7 +88,7 @@ def lines(draw: st.DrawFn) -> bytes:
 
 
 @given(lines())
-@settings(max_examples=500)
+@settings(max_examples=500 if AT_NIGHT else 100)
 @example(b'{"t":1,"event":"interrupted","event":"ended","drained":true}')
 @example(b'{"event":"interrupted","t":1,"colour":"\xff"}')
 @example(b'{"event":"interrupted","t":1,"colour":' + b"[" * 5000)
