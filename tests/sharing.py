@@ -45,14 +45,14 @@ TOGETHER: Final = (
     "tests/browser/",
     "tests/helm/test_for_real.py",
     "tests/helm/",
+    "tests/contract/",
     "tests/unit/api/routes/",
+    "tests/unit/sinks/status/",
 )
 """Tests that share what takes longer to make than most of them take: Spark, a browser and what it looks at, renderings of the chart, a
-filled store. Those of whole nights have a Spark of their own: together with all others of Spark they would take longer than everything
-else. So do those that wait for containers of the chart."""
-SINGLY: Final = tuple(
-    f"tests/{folder}/" for folder in ("integration", "compat", "contract", "exhaustive", "simulation", "property", "alerts")
-)
+filled store, Google's emulator, PostgreSQL. Those of whole nights have a Spark of their own: together with all others of Spark they would
+take longer than everything else. So do those that wait for containers of the chart."""
+SINGLY: Final = tuple(f"tests/{folder}/" for folder in ("integration", "compat", "exhaustive", "simulation", "property", "alerts"))
 """Other tests that are handed out one by one, unless those of a file share a fixture. Those of other files take less time than that."""
 
 

@@ -56,9 +56,8 @@ def test_a_test_that_ends_its_worker_fails_once_and_the_others_go_on(tmp_path: P
     )
     (tmp_path / "test_one.py").write_text("import os\ndef test_a(): pass\ndef test_ends(): os._exit(1)\ndef test_b(): pass\n")
     (tmp_path / "test_other.py").write_text("def test_c(): pass\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadscope", "-p", "no:cacheprovider", str(tmp_path)]
-    ran = subprocess.run(
-        command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300, check=False
-    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-n", "2", "--dist", "loadscope", str(tmp_path)]
+    environ = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    ran = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 1
     assert "1 failed, 3 passed" in ran.stdout
