@@ -1,30 +1,22 @@
 """The messages of runs: rows written by the service and, for runs without them, rows derived from their events.
 
-The service cannot write the rows of a run that was cut short, is too large, or lacks events; older versions wrote none. Executors derive
-them as the service does (`prober.sinks.history.messages`).
+The service cannot write the rows of a run that was cut short, is too large, or lacks events; older versions wrote none. `DERIVED` states in
+SQL what `prober.sinks.history.messages` states for the service: the same events result in the same rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from itertools import groupby
-from operator import itemgetter
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sf
 
-from prober.core.events import Event
-from prober.sinks.history.arrow import schema_of
-from prober.sinks.history.decoding import EVENT_COLUMNS, events_of
-from prober.sinks.history.messages import MessageRows
-from prober.sinks.history.schema import LAGGED, MESSAGES, MESSAGES_WRITTEN, decode_rules
+from prober.sinks.history.schema import LAGGED, MESSAGES, MESSAGES_WRITTEN
 from prober.slo.objectives import DAY_S, MICROS
-from spark_jobs.history import struct_of
-from spark_jobs.tables import Tables, collected, frame_of, held
+from spark_jobs.tables import Tables, frame_of, held
 
 RUN_MAX_US: Final = int(DAY_S * MICROS)
 """Maximum time after its start in which events of a run without an end are searched."""
@@ -86,49 +78,131 @@ def _start(day: date) -> datetime:
 
 
 def derive(events: DataFrame, runs: DataFrame) -> DataFrame:
-    """Return all messages of these runs, as in `MESSAGES`, from all their events, each given once.
-
-    The events of a run are divided by key, so that its messages fit into memory. Each part gets the events that concern all keys.
-    """
-    parts = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-    own = sf.array(sf.pmod(sf.xxhash64("key"), sf.lit(parts)).cast("int"))
-    every = sf.when(sf.col("event").isin(*OF_ALL_KEYS), sf.sequence(sf.lit(0), sf.lit(parts - 1)))
-    part = sf.explode(sf.when(sf.col("key").isNotNull(), own).otherwise(every)).alias("part")
-    return (
-        events.select(*COLUMNS, part)
-        .repartition(parts, "run_id", "part")
-        .sortWithinPartitions("run_id", "part", "time", "process", "number")
-        .mapInArrow(derivation({row["run_id"]: row for row in collected(runs)}), struct_of(MESSAGES))
+    """Return all messages of these runs, as in `MESSAGES`, from all their events, each given once."""
+    timed = events.select(
+        "*",
+        sf.struct("time", "process", "number").alias("place"),
+        sf.unix_micros("time").alias("us"),
+        sf.rint(sf.col(LAGGED) * MICROS).cast("long").alias("lagged_us"),
     )
+    return events.sparkSession.sql(DERIVED, timed=timed, runs=runs)
 
 
-OF_ALL_KEYS: Final = ("opened", "sought", "filter_changed")
-COLUMNS: Final = ("run_id", "process", "number", "time", LAGGED, *EVENT_COLUMNS)
-"""Columns of events that `derivation` needs."""
-
-
-def derivation(runs: Mapping[str, Mapping[str, Any]]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function for `mapInArrow`: from events, part after part of these runs and in the order of time, to their messages."""
-
-    def derived(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for (run_id, _), events in groupby(_events(batches), key=itemgetter(0, 1)):
-            run = runs[run_id]
-            messages = MessageRows(run_id, decode_rules(run["rules"]), 0.0)
-            for *_, event, lagged_s, now_us in events:
-                messages.add(event, lagged_s or 0.0, now_us)
-            shared = {name: run[name] for name in SHARED}
-            rows = [row | shared for row in messages.rows(run["ended_us"])]
-            yield pa.RecordBatch.from_pylist(rows, schema_of(MESSAGES))
-
-    return derived
-
-
-SHARED: Final = ("run_id", "process", "target", "environment", "region", "probe", "vantage", "topic")
-
-
-def _events(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, int, Event, float | None, int]]:
-    for batch in batches:
-        if batch.num_rows:
-            run_id, part, lagged_s = (batch.column(name).to_pylist() for name in ("run_id", "part", LAGGED))
-            now_us = batch.column("time").cast(pa.int64()).to_pylist()
-            yield from zip(run_id, part, events_of(batch), lagged_s, now_us, strict=True)
+DERIVED: Final = """
+WITH published AS (
+  SELECT run_id, key, epoch, seq,
+    min(us) AS first_us,
+    count_if(event = 'publish') AS attempts,
+    count_if(event = 'published') AS confirmed,
+    count_if(event = 'publish_failed') AS rejected,
+    count_if(event = 'publish_unknown') AS unknown,
+    min(IF(event = 'publish', us - CAST(rint(coalesce(t - intended_t, 0) * 1e6) AS BIGINT), NULL)) AS intended_us,
+    min(IF(event = 'publish', us, NULL)) AS published_us,
+    max(IF(event = 'publish', message_bytes, NULL)) AS bytes,
+    min(IF(event = 'published', struct(place, us, message_id, lagged_us), NULL)) AS confirmation,
+    collect_set(IF(event = 'published', message_id, NULL)) AS ids
+  FROM {timed}
+  WHERE event IN ('publish', 'published', 'publish_failed', 'publish_unknown')
+  GROUP BY run_id, key, epoch, seq
+),
+asked AS (  -- the filter of a subscription passes every message, or every so many
+  SELECT run_id, subscription,
+    coalesce(CAST(get_json_object(rules, concat("$['", subscription, "'].filter_every")) AS INT), 0) AS passes_every
+  FROM (SELECT run_id, rules, explode(subscriptions) AS subscription FROM {runs})
+),
+expected AS (
+  SELECT * EXCEPT (passes_every) FROM published JOIN asked USING (run_id) WHERE passes_every < 2 OR seq % passes_every = 0
+),
+owner AS (
+  SELECT run_id, subscription, session, min_by(subscriber, place) AS subscriber
+  FROM {timed} WHERE key IS NULL AND event = 'opened' GROUP BY run_id, subscription, session
+),
+unsettled AS (
+  SELECT run_id, subscription, collect_list(struct(us, event)) AS times
+  FROM {timed} WHERE key IS NULL AND event IN ('sought', 'filter_changed') GROUP BY run_id, subscription
+),
+answer AS (  -- what happened to a record, and of the record as a whole: how often it was nacked, and what ended its wait
+  SELECT *,
+    lag(CASE event WHEN 'nacked' THEN us WHEN 'lease_modified' THEN us + CAST(rint(seconds * 1e6) AS BIGINT) END)
+      OVER (PARTITION BY run_id, subscription, key, message_id ORDER BY place) AS due_us,
+    count_if(event = 'nacked') OVER record AS nacks,
+    min(IF(event = 'acked', us, NULL)) OVER record AS acked_us,
+    min(IF(event = 'dead_lettered', us, NULL)) OVER record AS dead_lettered_us
+  FROM {timed} WHERE event IN ('delivered', 'acked', 'nacked', 'lease_modified', 'dead_lettered')
+  WINDOW record AS (PARTITION BY run_id, subscription, key, message_id)
+),
+delivery AS (  -- in a stream whose publishes nobody recorded a delivery has a size, and its id names the message
+  SELECT run_id, subscription, key,
+    IF(message_bytes IS NULL, epoch, NULL) AS epoch,
+    IF(message_bytes IS NULL, seq, NULL) AS seq,
+    IF(message_bytes IS NULL, NULL, message_id) AS name,
+    struct(place, us, message_id, lagged_us, IF(due_us <= us, due_us, NULL) AS due_us, message_bytes AS bytes,
+      publish_time_ns div 1000 AS published_us, nacks, acked_us, dead_lettered_us) AS it,
+    coalesce(owner.subscriber, session) AS subscriber
+  FROM (SELECT * EXCEPT (subscriber) FROM answer WHERE event = 'delivered') LEFT JOIN owner USING (run_id, subscription, session)
+),
+moved AS (
+  SELECT *, subscriber <> lag(subscriber) OVER (PARTITION BY run_id, subscription, key ORDER BY it.place) AS is_change FROM delivery
+),
+received AS (
+  SELECT run_id, subscription, key, epoch, seq, name,
+    count(*) AS deliveries,
+    count_if(is_change) AS changes,
+    min(it) AS first,
+    array_sort(collect_list(it)) AS every
+  FROM moved GROUP BY run_id, subscription, key, epoch, seq, name
+),
+message AS (
+  SELECT *,
+    coalesce(confirmation.message_id, first.message_id) AS message_id,
+    get(filter(every, one -> one.message_id = coalesce(confirmation.message_id, first.message_id)), 0) AS record,
+    transform(IF(cardinality(ids) > 0, ids, array(first.message_id)),
+      id -> get(filter(every, one -> one.message_id = id), 0)) AS records,
+    least(confirmation.us, first.us) AS stored_us
+  FROM expected FULL JOIN received USING (run_id, subscription, key, epoch, seq)
+),
+waited AS (  -- a record waits until the first of two ends, a message until its last record does not
+  SELECT *,
+    transform(records, one -> array_min(filter(
+      array(struct(one.acked_us AS us, 'acked' AS event), struct(one.dead_lettered_us AS us, 'dead_lettered' AS event)),
+      end -> end.us IS NOT NULL))) AS ends
+  FROM message
+),
+ended AS (
+  SELECT *,
+    array_min(filter(
+      concat(
+        array(IF(exists(ends, end -> end IS NULL), NULL, array_max(ends))),
+        coalesce(filter(times, one -> one.us >= stored_us), array())),
+      end -> end IS NOT NULL)) AS end
+  FROM waited LEFT JOIN unsettled USING (run_id, subscription)
+)
+SELECT run_id, process, target, environment, region, probe, vantage, topic, ended.subscription, key, epoch, seq, message_id,
+  coalesce(epoch = run_id, false) AS own,
+  coalesce(bytes, first.bytes) AS bytes,
+  coalesce(attempts, 0) AS attempts,
+  coalesce(confirmed, 0) AS confirmed,
+  coalesce(rejected, 0) AS rejected,
+  coalesce(unknown, 0) AS unknown,
+  coalesce(deliveries, 0) AS deliveries,
+  coalesce(record.nacks, 0) AS nacks,
+  coalesce(changes, 0) AS subscriber_changes,
+  timestamp_micros(coalesce(intended_us, least(first_us, first.us))) AS intended_at,
+  timestamp_micros(coalesce(published_us, first.published_us)) AS published_at,
+  timestamp_micros(confirmation.us) AS confirmed_at,
+  timestamp_micros(first.us) AS received_at,
+  timestamp_micros(record.acked_us) AS acked_at,
+  timestamp_micros(IF(stored_us IS NULL, NULL, coalesce(end.us, ended_us))) AS waited_until,
+  confirmation.lagged_us AS confirmed_lagged_us,
+  first.lagged_us AS received_lagged_us,
+  CASE WHEN end IS NOT NULL THEN end.event
+       WHEN deliveries > 0 THEN 'delivered'
+       WHEN confirmed > 0 THEN 'published'
+       WHEN unknown > 0 THEN 'publish_unknown'
+       WHEN attempts > rejected THEN 'publish'
+       ELSE 'publish_failed' END AS outcome,
+  IF(deliveries > 1, transform(slice(every, 2, size(every)), one -> struct(
+    timestamp_micros(one.us) AS received_at, timestamp_micros(one.due_us) AS due_at, one.lagged_us AS lagged_us)), NULL)
+    AS redeliveries
+FROM ended JOIN {runs} AS run USING (run_id)
+"""

@@ -86,7 +86,6 @@ SPARK_MAY_IMPORT = (
     "prober.sinks.history.arrow",
     "prober.sinks.history.checking",
     "prober.sinks.history.decoding",
-    "prober.sinks.history.messages",
     "prober.sinks.history.schema",
     "prober.sinks.history.arrow",
 )

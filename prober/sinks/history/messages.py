@@ -16,8 +16,7 @@ pending; otherwise at the end of the run.
 * A later delivery is a *redelivery*. If the last event about the record before it is a nack or a lease modification, the redelivery is due
 from the nack, or from the end of the lease. An earlier redelivery has another cause, such as a broken stream, and no due time.
 
-The nightly jobs derive the rows of runs for which none were written (`spark_jobs.derive`). State is by key, except for sessions, seeks and
-filter changes: the events of some keys, with the events that concern all keys, result in the rows of these keys.
+`spark_jobs.derive` states the same in SQL, for runs whose rows were not written.
 """
 
 from __future__ import annotations
@@ -136,7 +135,7 @@ class MessageRows:
         self._subscribers: dict[_Place, str] = {}
         self._last_subscriber: dict[_Place, str] = {}
         self._unsettled: dict[str, list[tuple[int, str]]] = {}
-        self._handlers: Mapping[type[Any], Callable[[Any, int, int | None], None]] = {
+        self._handlers: Mapping[type[Any], Callable[[Any, float], None]] = {
             PublishInvoked: self._invoked,
             Published: self._published,
             PublishFailed: self._failed,
@@ -151,12 +150,11 @@ class MessageRows:
             FilterChanged: self._filter_changed,
         }
 
-    def add(self, event: Event, lagged_s: float = 0.0, now_us: int | None = None) -> None:
-        """Take the next event; `lagged_s` as in `EVENTS`. `now_us`: its time in microseconds since 1970, if not by the clock of the run."""
+    def add(self, event: Event, lagged_s: float = 0.0) -> None:
+        """Take the next event; `lagged_s` as in `EVENTS`."""
         handler = self._handlers.get(type(event))
         if handler is not None:
-            now_us = whole_micros(event.t + self._offset_s) if now_us is None else now_us
-            handler(event, now_us, whole_micros(lagged_s) if lagged_s else None)
+            handler(event, lagged_s)
 
     def rows(self, ended_us: int | None) -> Iterator[Row]:
         """Yield the rows, without the columns that all rows of a run share.
@@ -173,44 +171,44 @@ class MessageRows:
 
     # --- the publisher -------------------------------------------------------------------------------------------------------
 
-    def _invoked(self, event: PublishInvoked, now_us: int, _lagged_us: int | None) -> None:
-        publication = self._publication(event, now_us)
+    def _invoked(self, event: PublishInvoked, _lagged_s: float) -> None:
+        now_us, publication = self._publication(event)
         late_us = 0 if event.intended_t is None else whole_micros(event.t - event.intended_t)
         publication.attempts += 1
         publication.intended_us = _least(publication.intended_us, now_us - late_us)
         publication.published_us = _least(publication.published_us, now_us)
         publication.bytes = max(publication.bytes or 0, event.size)
 
-    def _published(self, event: Published, now_us: int, lagged_us: int | None) -> None:
-        publication = self._publication(event, now_us)
+    def _published(self, event: Published, lagged_s: float) -> None:
+        now_us, publication = self._publication(event)
         publication.confirmed += 1
         if publication.confirmed_us is None:
             publication.confirmed_us, publication.message_id = now_us, event.message_id
-            publication.confirmed_lagged_us = lagged_us
+            publication.confirmed_lagged_us = _lag_us(lagged_s)
         elif event.message_id != publication.message_id:
             publication.more_ids = *publication.more_ids, event.message_id
 
-    def _failed(self, event: PublishFailed, now_us: int, _lagged_us: int | None) -> None:
-        self._publication(event, now_us).rejected += 1
+    def _failed(self, event: PublishFailed, _lagged_s: float) -> None:
+        self._publication(event)[1].rejected += 1
 
-    def _unknown(self, event: PublishUnknown, now_us: int, _lagged_us: int | None) -> None:
-        self._publication(event, now_us).unknown += 1
+    def _unknown(self, event: PublishUnknown, _lagged_s: float) -> None:
+        self._publication(event)[1].unknown += 1
 
-    def _publication(self, event: PublishInvoked | Published | PublishFailed | PublishUnknown, now_us: int) -> _Publication:
-        name = event.key, event.epoch, event.seq
+    def _publication(self, event: PublishInvoked | Published | PublishFailed | PublishUnknown) -> tuple[int, _Publication]:
+        now_us, name = self._time_us(event), (event.key, event.epoch, event.seq)
         publication = self._publications.get(name)
         if publication is None:
             self.size += len(self._rules)
             publication = self._publications[name] = _Publication(now_us)
-        return publication
+        return now_us, publication
 
     # --- subscribers ---------------------------------------------------------------------------------------------------------
 
-    def _opened(self, event: Opened, _now_us: int, _lagged_us: int | None) -> None:
+    def _opened(self, event: Opened, _lagged_s: float) -> None:
         self._subscribers.setdefault((event.subscription, event.session), event.subscriber)
 
-    def _delivered(self, event: Delivered, now_us: int, lagged_us: int | None) -> None:
-        place = event.subscription, event.key
+    def _delivered(self, event: Delivered, lagged_s: float) -> None:
+        now_us, place, lagged_us = self._time_us(event), (event.subscription, event.key), _lag_us(lagged_s)
         others = event.data_size is not None  # only deliveries of foreign messages have a size
         name: _Name = (None, None, event.message_id) if others else (event.epoch, event.seq, None)
         receipt = self._receipts.get((place, name))
@@ -233,32 +231,32 @@ class MessageRows:
         receipt.changes += self._last_subscriber.get(place, subscriber) != subscriber
         self._last_subscriber[place] = subscriber
 
-    def _acked(self, event: Acked, now_us: int, _lagged_us: int | None) -> None:
+    def _acked(self, event: Acked, _lagged_s: float) -> None:
         record = self._record(event)
         record.due_us = None
-        record.acked_us = _least(record.acked_us, now_us)
+        record.acked_us = _least(record.acked_us, self._time_us(event))
 
-    def _nacked(self, event: Nacked, now_us: int, _lagged_us: int | None) -> None:
+    def _nacked(self, event: Nacked, _lagged_s: float) -> None:
         record = self._record(event)
         record.nacks += 1
-        record.due_us = now_us
+        record.due_us = self._time_us(event)
 
-    def _lease_modified(self, event: LeaseModified, now_us: int, _lagged_us: int | None) -> None:
-        self._record(event).due_us = now_us + whole_micros(event.seconds)
+    def _lease_modified(self, event: LeaseModified, _lagged_s: float) -> None:
+        self._record(event).due_us = self._time_us(event) + whole_micros(event.seconds)
 
-    def _dead_lettered(self, event: DeadLettered, now_us: int, _lagged_us: int | None) -> None:
+    def _dead_lettered(self, event: DeadLettered, _lagged_s: float) -> None:
         record = self._record(event)
         record.due_us = None
-        record.dead_lettered_us = _least(record.dead_lettered_us, now_us)
+        record.dead_lettered_us = _least(record.dead_lettered_us, self._time_us(event))
 
     def _record(self, event: Delivered | Acked | Nacked | LeaseModified | DeadLettered) -> _Record:
         return self._records.setdefault(((event.subscription, event.key), event.message_id), _Record())
 
-    def _sought(self, event: Sought, now_us: int, _lagged_us: int | None) -> None:
-        self._unsettled.setdefault(event.subscription, []).append((now_us, "sought"))
+    def _sought(self, event: Sought, _lagged_s: float) -> None:
+        self._unsettled.setdefault(event.subscription, []).append((self._time_us(event), "sought"))
 
-    def _filter_changed(self, event: FilterChanged, now_us: int, _lagged_us: int | None) -> None:
-        self._unsettled.setdefault(event.subscription, []).append((now_us, "filter_changed"))
+    def _filter_changed(self, event: FilterChanged, _lagged_s: float) -> None:
+        self._unsettled.setdefault(event.subscription, []).append((self._time_us(event), "filter_changed"))
 
     # --- rows ----------------------------------------------------------------------------------------------------------------
 
@@ -314,6 +312,9 @@ class MessageRows:
             return False
         return (key, epoch, seq) in self._publications
 
+    def _time_us(self, event: Event) -> int:
+        return whole_micros(event.t + self._offset_s)
+
 
 def _stage(published: _Publication, received: _Receipt) -> str:
     """Return the last stage of a message whose wait no event ended."""
@@ -332,3 +333,7 @@ def _known(one: int | None, other: int | None) -> int | None:
 
 def _least(one: int | None, other: int | None) -> int | None:
     return min(one, other) if one is not None and other is not None else _known(one, other)
+
+
+def _lag_us(lagged_s: float) -> int | None:
+    return whole_micros(lagged_s) if lagged_s else None
