@@ -121,6 +121,14 @@ def test_an_inversion_names_the_late_one_whichever_is_confirmed_last() -> None:
         assert finding.witnesses == (4, 5, 6, 7)
 
 
+def test_each_inversion_names_the_record_that_came_before_it() -> None:
+    published = "P1@0 ok1=m1@0.05 P2@0.1 P3@0.11 ok2=m2@0.3 ok3=m3@0.31 P4@0.5 ok4=m4@0.6"
+    line = f"{published} A<1@1 A<z3(3)@1.05 A<3@1.1 A<4@1.2 A<2@30"
+    inversion, contradiction = only(line, "ORDER_INVERSION").facts, only(line, "REALTIME_INVERSION").facts
+    assert (inversion["after"], inversion["after_id"]) == (3, "m3")
+    assert (contradiction["after"], "after_id" in contradiction) == (4, False)
+
+
 def test_a_contradiction_to_real_time_names_both_moments() -> None:
     finding = only("P1@0 ok1=b1@0.05 P2@0.1 ok2=b2@0.15 A<a2(2)@1 A<b1(1)@1.1", "REALTIME_INVERSION", clock_error_s=0.01)
     assert (
