@@ -323,10 +323,6 @@ class Search:
         record = self._records[index]
         return self.frontier + 1 + situation.learned.index(record) if record in situation.learned else 0
 
-    def is_unplaced(self, situation: Situation, position: int) -> bool:
-        """Return whether a new record may have another place."""
-        return self.first_at(situation, position).unplaced
-
     def first_at(self, situation: Situation, position: int) -> Delivery:
         """Return the first delivery of a new record."""
         return self.items[situation.learned[position - self.frontier - 1]]
@@ -336,12 +332,6 @@ class Search:
         if position > self.frontier:
             return self._by_record[situation.learned[position - self.frontier - 1]]
         return self._by_position.get(position, [])
-
-    def token_at(self, situation: Situation, position: int) -> int:
-        """Return the hashed message id of a position."""
-        if position > self.frontier:
-            return self.items[situation.learned[position - self.frontier - 1]].token
-        return self.log.tokens[position - self.log.floor - 1] if self.log.holds(position) else 0
 
     # --- 4: what has to be in the log before ---------------------------------------------------------------------------------
 

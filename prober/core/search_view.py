@@ -30,7 +30,7 @@ class SearchView:
         search = self.search
         committed = [one for one in search.log.between(after, min(before, search.frontier + 1)) if search.log.may_be_pending(one)]
         uncommitted = range(max(after, search.frontier) + 1, before)
-        return [*committed, *(one for one in uncommitted if not search.is_unplaced(self.situation, one))]
+        return [*committed, *(one for one in uncommitted if not self._first_at(one).unplaced)]
 
     def low(self, position: int) -> int:
         """See `Log`."""
@@ -53,7 +53,8 @@ class SearchView:
 
     def ack_confirmed(self, position: int, by_t: float) -> bool:
         """See `Log`."""
-        log, token = self.search.log, self.search.token_at(self.situation, position)
+        log = self.search.log
+        token = log.token(position) if position <= self.search.frontier else self._first_at(position).token
         return any(log.ack_confirmed(one, by_t) for one in log.positions_of(token))
 
     def provably_confirmed(self, position: int, by_t: float) -> bool:
@@ -65,13 +66,13 @@ class SearchView:
         """See `Log`."""
         if position <= self.search.frontier:
             return self.search.log.stays(position)
-        return self.search.subscription.stays(self.search.first_at(self.situation, position))
+        return self.search.subscription.stays(self._first_at(position))
 
     def invoked_t(self, position: int) -> float:
         """See `Log`."""
         if position <= self.search.frontier:
             return self.search.log.invoked_t(position)
-        one = self.search.first_at(self.situation, position)
+        one = self._first_at(position)
         return -inf if one.publication is None else one.publication.invoked_t
 
     def holds(self, position: int) -> bool:
@@ -88,7 +89,10 @@ class SearchView:
         """See `Log`."""
         if position <= self.search.frontier:
             return self.search.log.named(position)
-        return RecordName.of(self.search.first_at(self.situation, position))
+        return RecordName.of(self._first_at(position))
+
+    def _first_at(self, position: int) -> Delivery:
+        return self.search.first_at(self.situation, position)
 
 
 # --- the limit of work on the order of one window of deliveries: the cost of a history is bounded, whatever the service does ---
