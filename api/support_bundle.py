@@ -118,7 +118,7 @@ def _rules(trace: str) -> Iterator[tuple[str, object]]:
     try:
         with read_trace(BytesIO(trace.encode()), "the trace") as opened:
             given = rules_as_json(opened.header.rules)
-            yield "mode", opened.header.mode.value
+            yield "mode", opened.header.rules.mode.value
     except TraceError as error:
         yield "cannot be read", error
         return

@@ -47,11 +47,6 @@ class TraceHeader:
     expect: tuple[Expectation, ...] | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
 
-    @property
-    def mode(self) -> Mode:
-        """The consumption mode of the subscription: the same as `rules.mode`."""
-        return self.rules.mode
-
 
 def _seconds(value: object) -> float:
     if value is None:
@@ -178,7 +173,7 @@ def encode_header(header: TraceHeader) -> bytes:
         "version": VERSION,
         "subscription": header.subscription,
         "key": header.key,
-        "mode": header.mode.value,
+        "mode": header.rules.mode.value,
         "rules": rules_as_json(header.rules),
     }
     if header.name:

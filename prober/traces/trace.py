@@ -181,25 +181,21 @@ def read_trace(source: str | os.PathLike[str] | BinaryIO, path: str | None = Non
         raise
 
 
-def write_lines(stream: BinaryIO, header: TraceHeader, events: Iterable[Event]) -> int:
-    """Write a trace to an open binary stream; return the number of events. Reading it returns the same header and events.
+def write_trace(target: str | os.PathLike[str] | BinaryIO, header: TraceHeader, events: Iterable[Event]) -> int:
+    """Write a trace to a file of that name or to an open binary stream; return the number of events.
 
-    Raises ValueError for events that could not be read again: time running backwards, NaN, infinity.
+    Reading it returns the same header and events. Raises ValueError for events that could not be read again (time running backwards, NaN,
+    infinity), and OSError.
     """
-    stream.write(encode_header(header) + b"\n")
+    if isinstance(target, (str, os.PathLike)):
+        with open(target, "wb") as stream:
+            return write_trace(stream, header, events)
+    target.write(encode_header(header) + b"\n")
     latest = -inf
     count = 0
     for count, event in enumerate(events, 1):
         if event.t < latest:
             raise ValueError(f"time runs backwards at event {count}: {latest!r}, then {event.t!r}")
         latest = event.t
-        stream.write(encode_event(event, header.subscription, header.key) + b"\n")
+        target.write(encode_event(event, header.subscription, header.key) + b"\n")
     return count
-
-
-def write_trace(target: str | os.PathLike[str] | BinaryIO, header: TraceHeader, events: Iterable[Event]) -> int:
-    """Write a trace to a file of that name or to an open binary stream. Raises the errors of `write_lines`, and OSError."""
-    if not isinstance(target, (str, os.PathLike)):
-        return write_lines(target, header, events)
-    with open(target, "wb") as stream:
-        return write_lines(stream, header, events)

@@ -200,7 +200,6 @@ def test_the_header_is_read() -> None:
     expected = Rules(Mode.PULL, delivery_delay_max_s=inf, window=7, exactly_once=True, ack_deadline_s=10.0)
     read_header = read_trace(BytesIO(trace(header=header))).header
     assert read_header == TraceHeader("s", "k", expected, "n", (Expectation("STUCK", "liveness"),), {"run": 5})
-    assert read_header.mode is Mode.PULL
 
 
 def test_no_bound_on_a_count() -> None:
