@@ -13,26 +13,16 @@ Both evaluate each run separately, since the numbers of a key restart with each 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 from prober.core.events import Delivered, Event, Opened
 
 HISTORY: Final = 250
 
 
-class OtherRule(Protocol):
-    """Rule over the events of one run; `alarms` counts its alarms."""
-
-    alarms: int
-
-    def event(self, event: Event) -> None:
-        """Process the next event."""
-
-
 class ArrivalOrder:
-    """Rule: at most one more than the last number."""
+    """Rule: at most one more than the last number. `alarms` counts its alarms."""
 
     def __init__(self) -> None:
         self.alarms = 0
@@ -87,7 +77,9 @@ class GooglesProber:
             known.last = previous  # published twice: skipped
 
 
-OTHER_RULES: Final[dict[str, Callable[[], OtherRule]]] = {
+OtherRule: TypeAlias = ArrivalOrder | GooglesProber
+
+OTHER_RULES: Final[dict[str, type[OtherRule]]] = {
     "arrival order": ArrivalOrder,
     "Google's prober": GooglesProber,
 }
