@@ -59,18 +59,9 @@ Answer: TypeAlias = Acked | Nacked | AckConfirmed | LeaseModified
 _number = itemgetter(0)
 _HOLD: Final = (Acked, Nacked, LeaseModified)
 _ASKED: Final[Mapping[Kind, tuple[type[Answer], ...]]] = {
-    Kind.REDELIVERY_SKIP: _HOLD,
-    Kind.PULL_BATCH_ORDER: _HOLD,
-    Kind.PUSH_ADVANCE_PAST_NACK: _HOLD,
-    Kind.REDELIVERY_STALL: _HOLD,
-    Kind.AFFINITY_SPLIT: _HOLD,
-    Kind.PULL_OVERLAP: _HOLD,
-    Kind.PUSH_OVERLAP: _HOLD,
+    **{kind: _HOLD for kind, one in KINDS.items() if one.guarantee not in {Guarantee.ORDER, Guarantee.INTEGRITY}},
     Kind.EOD_REDELIVERY_AFTER_ACK: (*_HOLD, AckConfirmed),
     Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: (*_HOLD, AckConfirmed),
-    Kind.UNACKED_STALL: _HOLD,
-    Kind.STUCK: _HOLD,
-    Kind.LOST_OVERTAKEN: _HOLD,
 }
 """The answers that matter to a finding, by kind; none for other kinds.
 
