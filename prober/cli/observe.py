@@ -162,7 +162,7 @@ async def observe_once(
         provisioner = Provisioner(target, name, experiment.subscriptions, lasting=False, topic=topic)
         run = Run(experiment, broker, target, provisioner, instance.workload)
         traffic = KeyTraffic()
-        run.listen(traffic.event)
+        run.recording.listen(traffic.event)
         async with _shown(run, stream):
             result = await run.carry_out()
     finally:

@@ -36,9 +36,9 @@ from prober.core.events import (
     LeaseModified,
     Nacked,
     Opened,
+    PublishEvent,
 )
 from prober.errors import BrokerError, BrokerUnavailable, NotSupported
-from prober.probes.handover import ALONE, Handover
 from prober.probes.payload import read
 from prober.probes.publishing import SIZES, Publishing
 from prober.probes.resources import Administered, Creation, Resources, nobody_times, timed
@@ -137,6 +137,35 @@ class Recorder(Protocol):
         """Return how long the event loop lagged during the last `taken_s` seconds, in seconds."""
 
 
+class Handover(Protocol):
+    """Handover from a run of a long-lived probe to the next: messages published at its end and received by the next.
+
+    So a key lives for days, across restarts of the prober. The messages wait on the subscription, and their publishes are stored
+    separately (`prober.runs.handover`), under the epoch of the next run.
+    """
+
+    @property
+    def epoch(self) -> str:
+        """Epoch of the messages that wait for this run; empty without waiting messages."""
+
+    @property
+    def waited_s(self) -> float:
+        """Waiting time of the messages by the wall clock, in seconds; NaN without waiting messages."""
+
+    @property
+    def age_s(self) -> float:
+        """Age of the topic by the wall clock, in seconds; NaN if it belongs to this run only."""
+
+    async def take(self) -> Sequence[PublishEvent]:
+        """Return the waiting publishes; no later run gets them.
+
+        Raises BrokerError, or CheckpointUnavailable: the messages then keep waiting.
+        """
+
+    async def leave(self, epoch: str, publishes: Sequence[PublishEvent]) -> None:
+        """Leave the publishes of an epoch for the next run. Raises CheckpointUnavailable."""
+
+
 class ProbeContext:
     """Actions of a probe; see the module. An async context manager that closes what it opened."""
 
@@ -148,10 +177,11 @@ class ProbeContext:
         epoch: str,
         seed: int,
         administered: Administered = nobody_times,
-        handover: Handover = ALONE,
+        handover: Handover | None = None,
     ) -> None:
         self.resources = resources
         self.handover = handover
+        """Handover from the previous run and to the next; None: the run has neither."""
         self.recording = recording
         self.unordered_came = asyncio.Event()
         """Set when a message without a key was received."""

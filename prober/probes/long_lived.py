@@ -62,13 +62,15 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
 async def _waiting(context: ProbeContext, keys: Sequence[str], workload: Workload) -> int:
     """Take over the waiting messages, or publish them. Return the number of confirmed messages."""
-    published = await context.handover.take()
-    context.recording.measured(Figure.LONG_LIVED_AGE, context.handover.age_s)
-    if not published:
+    handover = context.handover
+    published = () if handover is None else await handover.take()
+    if handover is not None:
+        context.recording.measured(Figure.LONG_LIVED_AGE, handover.age_s)
+    if handover is None or not published:
         confirmed = await asyncio.gather(*(_burst(context, key, workload) for key in keys))
         await asyncio.sleep(REST_S)
         return sum(confirmed)
-    context.recording.measured(Figure.LONG_LIVED_WAITED, context.handover.waited_s)
+    context.recording.measured(Figure.LONG_LIVED_WAITED, handover.waited_s)
     now = context.now()
     for event in published:
         context.record(replace(event, t=now))  # as if published now: no subscriber waited for it before
@@ -89,7 +91,7 @@ async def _burst(context: ProbeContext, key: str, workload: Workload) -> int:
 
 async def _hand_over(context: ProbeContext, keys: Sequence[str], workload: Workload) -> None:
     """Publish messages on each key for the next run, which records them."""
-    if not context.handover.lasts:
+    if context.handover is None:
         return
     epoch, published = f"{PROBE.name}-{random_name(12)}", list[Event]()
     publishing = context.publishing_as(epoch, published.append)

@@ -75,12 +75,10 @@ class CheckpointsInMemory:
 
 
 class RunHandover:
-    """The handover of one run (`prober.probes.handover`).
+    """The handover of one run (`prober.probes.context.Handover`).
 
     `problem`: error that keeps the waiting messages unknown, or None.
     """
-
-    lasts = True
 
     def __init__(
         self, name: str, checkpoints: Checkpoints, provisioner: Provisioner, found: Checkpoint | None, problem: ProberError | None

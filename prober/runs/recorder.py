@@ -127,7 +127,7 @@ class Recording:
         self.overdue_keys: set[tuple[str, str]] = set()
         """Subscriptions and keys on which a message was not delivered by its deadline, according to the checker."""
         self._first = next(iter(rules))
-        self._classifier = Classifier(epoch, self._first if len(rules) > 1 else "")
+        self.classifier = Classifier(epoch, self._first if len(rules) > 1 else "")
         self._listeners = list(listeners)
         self._silence_ends_t = inf
         self._answer_due_t = inf
@@ -172,7 +172,7 @@ class Recording:
             self._notice_overdue(findings)
         if self.events_seen <= EVENTS_KEPT_MAX:
             self.events.append(event)
-        kind, latency = self._classifier.classify(event)
+        kind, latency = self.classifier.classify(event)
         if latency is not None:
             lagged_s = self._lag.within(event.t - latency.seconds, event.t)
             latency = latency._replace(lagged_s=lagged_s) if lagged_s else latency
@@ -211,31 +211,21 @@ class Recording:
         return [*self._listeners_faults, *([] if self.verifier.fault is None else [self.verifier.fault])]
 
     @property
-    def attempts(self) -> int:
-        """Number of attempts to publish, whatever their outcome; each attempt of a message counts."""
-        return self._classifier.attempts
-
-    @property
-    def answered_t(self) -> float:
-        """Time of the latest confirmed publish or received message; minus infinity before the first."""
-        return self._classifier.answered_t
-
-    @property
     def undecided(self) -> Mapping[Indicator, int]:
         """Number of undecided events, by indicator."""
-        return self._classifier.undecided(self._overdue_on_first)
+        return self.classifier.undecided(self._overdue_on_first)
 
     @property
     def overdue(self) -> int:
         """Number of confirmed messages that were not received by their deadline; 0 after a fault of the checker."""
-        return self._classifier.overdue(self._overdue_on_first)
+        return self.classifier.overdue(self._overdue_on_first)
 
     @property
     def counters(self) -> Counter[str]:
         """Numbers of events seen and verified so far, and further counters of the run."""
         seen = self.verifier.counters + self._counted
-        if self._classifier.unclassified:
-            seen["deliveries_unclassified"] = self._classifier.unclassified
+        if self.classifier.unclassified:
+            seen["deliveries_unclassified"] = self.classifier.unclassified
         return seen
 
     def count(self, name: str, by: int = 1) -> None:

@@ -24,9 +24,8 @@ from prober.core.findings import FAILING, Kind
 from prober.core.rules import Mode, Rules
 from prober.core.verdict import STILL_PENDING, Verdict
 from prober.errors import AdminUnavailable, BrokerError, BrokerUnavailable, CheckpointUnavailable
-from prober.probes.context import ProbeContext
+from prober.probes.context import Handover, ProbeContext
 from prober.probes.experiment import Experiment, Workload
-from prober.probes.handover import ALONE, Handover
 from prober.runs.backlog import BacklogTracker, joined
 from prober.runs.classification import Latency, Observation
 from prober.runs.probe_instance import ProbeInstance, Target
@@ -54,7 +53,7 @@ class Run:
 
     provisioner   creates its topic and subscriptions; used by one run at a time.
     run_id        unique id; also the epoch of its messages, unless messages of an earlier run wait. Created here by default.
-    handover      handover from the previous run and to the next.
+    handover      handover from the previous run and to the next; None: it has neither.
     """
 
     def __init__(
@@ -66,10 +65,10 @@ class Run:
         workload: Workload | None = None,
         seed: int = 0,
         run_id: str = "",
-        handover: Handover = ALONE,
+        handover: Handover | None = None,
     ) -> None:
         self.run_id = run_id or new_run_id(probe.name)
-        self._handover, self._epoch = handover, handover.epoch or self.run_id
+        self._handover, self._epoch = handover, (handover and handover.epoch) or self.run_id
         self._probe, self._broker, self._target, self._provisioner = probe, broker, target, provisioner
         self._workload, self._seed = workload or probe.workload, seed
         self.rules = provisioner.rules
@@ -85,10 +84,6 @@ class Run:
         self._missed_runs = 0
         self.admin_unavailable = False
         """Whether the run ended because an administration call failed: no answer in time, or an error of the target itself."""
-
-    def listen(self, listener: Listener) -> None:
-        """Add a listener for every event of the run, with the findings of the checker."""
-        self.recording.listen(listener)
 
     def begin(self, instance: ProbeInstance, sinks: Iterable[RunSink]) -> None:
         """Open the run at the sinks; each receives its events and its end.
@@ -213,7 +208,7 @@ class Run:
             finally:
                 self._silent |= self.recording.unanswered  # before the end is settled, which may take longer than an answer
                 self.recording.finish()
-        if self.recording.answered_t == -inf and not await self._is_alive():  # over before the first liveness check
+        if self.recording.classifier.answered_t == -inf and not await self._is_alive():  # over before the first liveness check
             raise BrokerUnavailable("the target did not answer at all; if this persists, check the target and the network to it")
 
     async def _tick(self, lagged: Callable[[float], None]) -> None:
@@ -252,7 +247,7 @@ class Run:
     @property
     def _alive_t(self) -> float:
         """Time of the latest answer, confirmation or delivery of the data plane; the start of the run before the first."""
-        return max(self._answered_t, self.recording.answered_t)
+        return max(self._answered_t, self.recording.classifier.answered_t)
 
     def _runs_within(self, silent_s: float) -> int:
         """Return the number of runs that were due while this run waited for an answer and received none."""
@@ -280,7 +275,7 @@ class Run:
         began_t = recording.now()
         while not recording.verifier.stopped_because and not recording.verifier.findings.failed:
             looked_t = recording.now()
-            quiet_until_t = max(began_t, recording.answered_t) + self._target.quiet_s
+            quiet_until_t = max(began_t, recording.classifier.answered_t) + self._target.quiet_s
             if looked_t >= min(began_t + self._target.drain_s, quiet_until_t) or not recording.verifier.pending:
                 break
             await asyncio.sleep(max(LOOK_S, (recording.now() - looked_t) / LOOK_SHARE))
@@ -344,7 +339,7 @@ class Run:
         missed_runs = self._missed_runs + (self._runs_within(silent_s) if self._unreachable else 0)
         wanted = self._probe.messages(self._workload)
         missed = missed_runs * wanted
-        return unsent_of(wanted, self.recording.attempts, missed=missed, unreachable=self._unreachable, trusted=trusted)
+        return unsent_of(wanted, self.recording.classifier.attempts, missed=missed, unreachable=self._unreachable, trusted=trusted)
 
 
 def _following(trackers: Mapping[str, BacklogTracker]) -> Listener:

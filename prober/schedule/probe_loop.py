@@ -16,7 +16,6 @@ from prober.config.models import Maintenance, TargetSettings
 from prober.core.verdict import Verdict
 from prober.durations import write_duration
 from prober.logs import lines_of_run
-from prober.probes.handover import ALONE
 from prober.runs.backlog import Backlog, joined
 from prober.runs.classification import Latency
 from prober.runs.handover import Checkpoints, Handovers
@@ -198,7 +197,7 @@ class ProbeLoop:
             self._series.count(families.SCHEDULER_SKIPS, SkipReason.MAINTENANCE)
             return
         seed = random_bits(32)
-        handover = ALONE if self._handovers is None else await self._handovers.next(open_probe.broker.admin)
+        handover = None if self._handovers is None else await self._handovers.next(open_probe.broker.admin)
         run = Run(
             instance.experiment, open_probe.broker, self._target, self._provisioner, instance.workload, seed, run_id, handover
         )

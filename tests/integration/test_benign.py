@@ -198,7 +198,7 @@ async def pulled(vantage: Vantage, *faults: str) -> tuple[RunResult, list[Event]
             run = Run(
                 probe, broker, target, Provisioner(target, "pulling", lasting=False), Workload(keys=6, bursts=4, burst_messages=10)
             )
-            run.listen(experiment.record)
+            run.recording.listen(experiment.record)
             result = await run.carry_out()
         finally:
             await broker.close()

@@ -85,7 +85,7 @@ def test_a_network_that_stands_still_is_not_held_against_the_target() -> None:
                     between.passing.clear()
                     asyncio.get_running_loop().call_later(LIVENESS_CHECK_S + ANSWER_MAX_S + 1.0, between.passing.set)
 
-            run.listen(stand_still)
+            run.recording.listen(stand_still)
             result = await run.carry_out()
             assert (result.verdict, dict(result.counts)) == (Verdict.UNKNOWN, {})
             assert "no answer came from the target" in result.reason
