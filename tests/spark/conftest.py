@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,12 +15,21 @@ from spark_jobs.session import session
 from spark_jobs.storage import JobError
 from tests.spark.simulated import simulate_days
 
+FOR_SMALL_FRAMES: Final = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Java would compile each query for a few rows, and plan it again after each step."""
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     try:
         with session("local[2]", memory="1g") as started:
-            started.conf.set("spark.sql.shuffle.partitions", "2")  # frames are small here
+            for name, value in FOR_SMALL_FRAMES.items():
+                started.conf.set(name, value)
             yield started
     except JobError as problem:
         if os.environ.get("CI") == "true":

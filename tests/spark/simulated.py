@@ -48,7 +48,7 @@ def from_midnight(name: str, probability: float) -> Fault:
 
 PLANS: Final = (
     plan(1, "ordering", "redelivery", faults=[from_midnight("swap_in_batch", 0.1)]),
-    plan(2, "affinity", "pull", faults=[from_midnight("split_holder", 0.3)]),
+    plan(2, "affinity", "pull", faults=[from_midnight("split_holder", 0.1)]),
     plan(3, "ordering", "region", faults=[from_midnight("stall_key", 0.002)], every_s=90.0, for_s=178.0),
     plan(4, "ordering", "limits", faults=[from_midnight("slow_delivery", 0.3), from_midnight("publish_slow", 0.05)]),
     plan(5, "redelivery", "ordering", trouble=Disturbance(61.5, Trouble.PAUSE, 8.0)),

@@ -32,6 +32,7 @@ from prober.sinks.history.schema import (
     history_file_name,
 )
 from spark_jobs.history import struct_of
+from spark_jobs.tables import frame_of
 
 DAY = STARTED_AT.date() + timedelta(days=1)
 """That of simulations, so that both can stand in one history."""
@@ -134,7 +135,7 @@ class Taped:
 
 def frame(spark: SparkSession, table: Table, *runs: Taped) -> DataFrame:
     """All rows of a table of these runs."""
-    return spark.createDataFrame(rows_of(table, runs), struct_of(table))
+    return frame_of(spark, _listed(rows_of(table, runs)), struct_of(table))
 
 
 def rows_of(table: Table, runs: Iterable[Taped]) -> list[Row]:
@@ -155,8 +156,7 @@ def write(history: Path, *runs: Taped, writer: str = "p1", segment: int = 1) -> 
         for folder, rows in folders.items():
             path = history / folder / history_file_name(table, writer, segment)
             path.parent.mkdir(parents=True, exist_ok=True)
-            listed = [{name: _mapped(value) for name, value in row.items()} for row in rows]
-            path.write_bytes(to_parquet(pa.Table.from_pylist(listed, schema_of(table)), table))
+            path.write_bytes(to_parquet(pa.Table.from_pylist(_listed(rows), schema_of(table)), table))
             written.append(path)
     return written
 
@@ -167,6 +167,11 @@ def _time(seconds: float) -> datetime:
 
 def _moment(us: int | None) -> datetime | None:
     return None if us is None else datetime.fromtimestamp(0, UTC) + timedelta(microseconds=us)
+
+
+def _listed(rows: Iterable[Row]) -> list[Row]:
+    """With mappings as lists of pairs, which is what Arrow takes."""
+    return [{name: _mapped(value) for name, value in row.items()} for row in rows]
 
 
 def _mapped(value: Any) -> Any:

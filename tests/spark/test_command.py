@@ -9,7 +9,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
+from typing import Final
 
 import pyarrow.parquet as pq
 import pytest
@@ -25,6 +27,7 @@ from spark_jobs.session import find_java
 from spark_jobs.storage import JobError
 from spark_jobs.work import Exit, Reports, Work
 from tests.commands import ROOT
+from tests.nightly import nightly_but
 from tests.spark.taped import DAY, MIDNIGHT, S, Taped, write
 
 PLACES = ("--history", "h", "--reports", "r")
@@ -117,16 +120,19 @@ def test_a_file_whose_footer_is_damaged_is_not_verified(spark: SparkSession, tmp
         reverify.run(work)
 
 
-@pytest.mark.parametrize("spoil", [cut_off, with_other_bytes])
+ENDS: Final = {
+    EVENTS: "hot-keys PASS, slo-burn PASS, reverify UNKNOWN",
+    MESSAGES: "hot-keys UNKNOWN, slo-burn UNKNOWN, reverify PASS",
+}
+
+
 @pytest.mark.parametrize(
-    ("table", "ends"),
-    [
-        (EVENTS, "hot-keys PASS, slo-burn PASS, reverify UNKNOWN"),
-        (MESSAGES, "hot-keys UNKNOWN, slo-burn UNKNOWN, reverify PASS"),
-    ],
+    ("table", "spoil"),
+    nightly_but([(EVENTS, with_other_bytes), (MESSAGES, cut_off)], product(ENDS, (cut_off, with_other_bytes))),
+    ids=lambda one: getattr(one, "name", "") or one.__name__,
 )
 def test_a_damaged_file_leaves_the_other_jobs_alone(
-    table: Table, ends: str, spoil: Callable[[Path], None], spark: SparkSession, tmp_path: Path
+    table: Table, spoil: Callable[[Path], None], spark: SparkSession, tmp_path: Path
 ) -> None:
     """The jobs that need it end UNKNOWN, and say why in one line."""
     events: list[Event] = [
@@ -140,7 +146,7 @@ def test_a_damaged_file_leaves_the_other_jobs_alone(
     work = Work(spark, History(spark, str(tmp_path / "h")), Reports(spark, str(tmp_path / "r")), DAY, MIDNIGHT + 200_000.0)
     lines: list[str] = []
     outcome = nightly.run(Work(work.spark, work.history, work.reports, work.day, work.now, say=lines.append))
-    assert outcome.line == f"nightly {DAY}: UNKNOWN, {ends}, retention PASS"
+    assert outcome.line == f"nightly {DAY}: UNKNOWN, {ENDS[table]}, retention PASS"
     assert all("\n" not in line for line in lines)
     assert any(file.name in line for line in lines), lines
     assert (work.reports.summary(hot_keys.JOB, DAY) == {}) == (table is MESSAGES)
@@ -172,7 +178,7 @@ def test_the_next_day_is_no_news_to_the_minutes_of_a_day_but_for_its_first_hour(
     assert slo_burn.inputs_of(work, DAY, DEFAULTS).are_news_to(before.noted()) == is_news
 
 
-@pytest.mark.parametrize("log_format", ["text", "json"])
+@pytest.mark.parametrize("log_format", nightly_but(["json"], ["text", "json"]))
 def test_under_spark_submit_the_same_is_said(log_format: str, tmp_path: Path) -> None:
     """By the program that comes with PySpark, with its settings."""
     write(tmp_path / "h", Taped().ended(0.0, 3.0))
