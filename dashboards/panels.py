@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from grafana_foundation_sdk.builders import common, heatmap, stat, statetimeline, table, text, timeseries
+from grafana_foundation_sdk.builders import common, heatmap, prometheus, stat, statetimeline, table, text, timeseries
 from grafana_foundation_sdk.builders import dashboard as parts
-from grafana_foundation_sdk.builders import prometheus as queries
 from grafana_foundation_sdk.models import common as options
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models import heatmap as heatmaps
@@ -50,6 +49,14 @@ _MEANINGS: Final = {
     "unknown": UNKNOWN,
 }
 NOT_KNOWN: Final = "not known"
+_HEADINGS: Final = {
+    "alertname": "Alert",
+    "instance": "Prober",
+    "job_name": "Job",
+    "own_subscription": "Subscription",
+    "slo": "SLO",
+}
+"""Headings of columns that are not the name of their label."""
 _SOFT_MAXIMA: Final = {SHARE: 0.01, COUNT: 5.0, PER_SECOND: 0.1, SECONDS: 0.01}
 
 
@@ -96,8 +103,9 @@ class Look:
     height: int = 8
 
 
-def graph_panel(words: Words, look: Look, *asked: Query, address: str = "") -> Panel:
+def graph_panel(words: Words, look: Look, *asked: Query | str, address: str = "") -> Panel:
     """Return a panel of values over time. Gaps stay gaps. A click on a value opens `address`."""
+    queries = [Query(one) if isinstance(one, str) else one for one in asked]
     panel = (
         timeseries.Panel()
         .unit(look.unit)
@@ -112,7 +120,7 @@ def graph_panel(words: Words, look: Look, *asked: Query, address: str = "") -> P
         .legend(_legend())
         .tooltip(common.VizTooltipOptions().mode(options.TooltipDisplayMode.MULTI).sort(options.SortOrder.DESCENDING))
     )
-    _override(panel, _colours(asked))
+    _override(panel, _colours(queries))
     if look.bars:
         panel.stacking(common.StackingConfig().mode(options.StackingMode.NORMAL).group("A"))
     if look.steps != NO_VERDICT:
@@ -124,19 +132,29 @@ def graph_panel(words: Words, look: Look, *asked: Query, address: str = "") -> P
         panel.max(look.maximum)
     if address:
         _leads(panel, address)
-    return _panel(words, panel, look.width, look.height, asked)
+    return _panel(words, panel, look.width, look.height, queries)
 
 
-def stat_panel(words: Words, look: Look, asked: Query, none: str = NOT_KNOWN, address: str = "") -> Panel:
-    """Return a panel of one number that links to `address`; `none` is its text without a value.
+def stat_panel(
+    words: Words,
+    expr: str,
+    unit: str,
+    steps: Steps = NO_VERDICT,
+    *,
+    width: int = 6,
+    height: int = 4,
+    none: str = NOT_KNOWN,
+    address: str = "",
+) -> Panel:
+    """Return a panel of one number, the present value, that links to `address`; `none` is its text without a value.
 
     Counts are rounded, since Prometheus extrapolates them.
     """
     panel = (
         stat.Panel()
-        .unit(look.unit)
+        .unit(unit)
         .color_scheme(parts.FieldColor().mode(models.FieldColorModeId.THRESHOLDS))
-        .thresholds(_thresholds(look.steps))
+        .thresholds(_thresholds(steps))
         .no_value(none)
         .mappings([_unknown(none)])
         .color_mode(options.BigValueColorMode.VALUE)
@@ -144,11 +162,11 @@ def stat_panel(words: Words, look: Look, asked: Query, none: str = NOT_KNOWN, ad
         .text_mode(options.BigValueTextMode.VALUE)
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(False).fields(""))
     )
-    if look.unit == COUNT:
+    if unit == COUNT:
         panel.decimals(0)
     if address:
         _leads(panel, address)
-    return _panel(words, panel, look.width, look.height, [asked])
+    return _panel(words, panel, width, height, [Query(expr, instant=True)])
 
 
 def heatmap_panel(words: Words, look: Look, asked: Query) -> Panel:
@@ -190,9 +208,9 @@ def state_timeline_panel(words: Words, look: Look, names: Mapping[int, tuple[str
 
 
 def table_panel(
-    words: Words, look: Look, labels: Mapping[str, str], columns: Iterable[TableColumn], address: str = "", sort: str = ""
+    words: Words, look: Look, labels: tuple[str, ...], columns: Iterable[TableColumn], address: str = "", sort: str = ""
 ) -> Panel:
-    """Return a table: one row per combination of labels (label: heading), one value per column.
+    """Return a table: one row per combination of labels, one value per column.
 
     The cells of the first label link to `address`. Rows are sorted by the column `sort`, ascending, if it is given.
     """
@@ -212,7 +230,7 @@ def table_panel(
         panel.sort_by([common.TableSortByFieldState().display_name(sort).desc(False)])
     _override(panel, {column.name: _column(column) for column in listed})
     if address:
-        _override(panel, {next(iter(labels.values())): {"links": _links(address)}})
+        _override(panel, {_heading(labels[0]): {"links": _links(address)}})
     asked = [Query(column.expr, instant=True) for column in listed]
     return _panel(words, panel, look.width, look.height, asked, query_models.PromQueryFormat.TABLE)
 
@@ -244,9 +262,9 @@ def _links(address: str) -> list[dict[str, Any]]:
     return [{"title": "Show", "url": address, "targetBlank": True}]
 
 
-def _target(ref_id: str, query: Query, form: query_models.PromQueryFormat) -> queries.Dataquery:
+def _target(ref_id: str, query: Query, form: query_models.PromQueryFormat) -> prometheus.Dataquery:
     target = (
-        queries.Dataquery()
+        prometheus.Dataquery()
         .ref_id(ref_id)
         .datasource(DATASOURCE)
         .expr(query.expr)
@@ -312,14 +330,22 @@ def _override(panel: timeseries.Panel | table.Panel, properties: Properties) -> 
         panel.override_by_name(name, [models.DynamicConfigValue(id_val=key, value=value) for key, value in changes.items()])
 
 
-def _joined(labels: Mapping[str, str], columns: tuple[TableColumn, ...]) -> list[models.DataTransformerConfig]:
+def _heading(label: str) -> str:
+    return _HEADINGS.get(label, label.capitalize())
+
+
+def _joined(labels: tuple[str, ...], columns: tuple[TableColumn, ...]) -> list[models.DataTransformerConfig]:
     """Return the transformations to one table of all results.
 
     Rows with the same labels are merged, columns get their headings, times are removed.
     """
     values = {f"Value #{chr(ord('A') + place)}" if len(columns) > 1 else "Value": one.name for place, one in enumerate(columns)}
     order = {name: place for place, name in enumerate([*labels, *values])}
-    organized = {"excludeByName": {"Time": True}, "indexByName": order, "renameByName": dict(labels) | values}
+    organized = {
+        "excludeByName": {"Time": True},
+        "indexByName": order,
+        "renameByName": {label: _heading(label) for label in labels} | values,
+    }
     return [
         models.DataTransformerConfig(id_val="merge", options={}),
         models.DataTransformerConfig(id_val="organize", options=organized),

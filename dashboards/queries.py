@@ -11,7 +11,7 @@ from typing import Final
 
 from prober.alerting import promql
 from prober.alerting.objectives import BY as OF_OBJECTIVES
-from prober.alerting.promql import PROCESS, Matcher, aggregate, bound, ratio, selector, series
+from prober.alerting.promql import PROCESS, Labels, Matcher, aggregate, bound, ratio, selector, series
 from prober.brokers.base import Vantage
 from prober.sinks.metrics import families
 from prober.sinks.metrics.family import Family
@@ -94,12 +94,12 @@ def increase(selected: str, window: str = RATE_WINDOW) -> str:
     return promql.increase(selected, window)
 
 
-def rate_of(family: Family, by: str = "", **labels: Matcher) -> str:
+def rate_of(family: Family, by: Labels = "", **labels: Matcher) -> str:
     """Return the summed rate per second of the counters of a family."""
     return aggregate(rate(select(family, **labels)), by)
 
 
-def increase_of(family: Family, by: str = "", window: str = RATE_WINDOW, **labels: Matcher) -> str:
+def increase_of(family: Family, by: Labels = "", window: str = RATE_WINDOW, **labels: Matcher) -> str:
     """Return the summed increase of the counters of a family within a window."""
     return aggregate(increase(select(family, **labels), window), by)
 

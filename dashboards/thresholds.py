@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,11 +39,6 @@ class Thresholds:
     """Limits of the objectives. Of several objectives of one indicator the strictest counts."""
 
     objectives: tuple[Objective, ...]
-
-    @classmethod
-    def of(cls, objectives: Iterable[Objective]) -> Thresholds:
-        """Return the limits for the objectives of a configuration."""
-        return cls(tuple(objectives))
 
     def bad_share(self, indicator: Indicator) -> Steps:
         """Return steps that turn red above the error budget; without an objective there is no verdict."""

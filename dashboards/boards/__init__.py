@@ -31,7 +31,7 @@ UID_PREFIX: Final = "okp-"
 
 def boards(objectives: Iterable[Objective]) -> tuple[Board, ...]:
     """Return all dashboards."""
-    thresholds = Thresholds.of(objectives)
+    thresholds = Thresholds(tuple(objectives))
     return tuple(board(thresholds) for board in BOARDS)
 
 

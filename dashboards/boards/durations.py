@@ -24,6 +24,7 @@ from dashboards.thresholds import Thresholds
 from prober.alerting.promql import aggregate
 from prober.alerting.rules import Dashboard
 from prober.sinks.metrics import families
+from prober.sinks.metrics.scopes import TARGET
 from prober.slo.indicators import Indicator
 
 REFUSED: Final = ("PubsubProberNotPermitted", "PubsubProberQuotaExceeded")
@@ -66,13 +67,13 @@ def _calls() -> Panel:
         "Administration calls that came back, per second. Most are those of the probe control_plane.",
     )
     calls = aggregate(rate(select(families.CONTROL_PLANE_LATENCY, "_count")), "operation")
-    return graph_panel(words, Look(PER_SECOND, bars=True), Query(calls))
+    return graph_panel(words, Look(PER_SECOND, bars=True), calls)
 
 
 def _by_operation(thresholds: Thresholds) -> Panel:
     words = Words("99 % latency by operation", "99 % of the calls took at most this long, by operation.")
     look = Look(SECONDS, thresholds.duration(Indicator.CONTROL_PLANE_LATENCY))
-    return graph_panel(words, look, Query(quantile(0.99, families.CONTROL_PLANE_LATENCY, "operation")))
+    return graph_panel(words, look, quantile(0.99, families.CONTROL_PLANE_LATENCY, "operation"))
 
 
 def _errors() -> Panel:
@@ -101,13 +102,12 @@ def _operations(thresholds: Thresholds) -> Panel:
         "Calls in the time range that succeeded, and how long they took; and how many failed, or could not be made, since the target did "
         "not answer or answered with an error of its own.",
     )
-    by = "environment, region, target, operation"
-    buckets = aggregate(increase(select(families.CONTROL_PLANE_LATENCY, "_bucket"), RANGE), f"le, {by}")
+    by = ("operation", *TARGET)
+    buckets = aggregate(increase(select(families.CONTROL_PLANE_LATENCY, "_bucket"), RANGE), ("le", *by))
     steps = thresholds.duration(Indicator.CONTROL_PLANE_LATENCY)
     columns = [
         TableColumn("Calls", aggregate(increase(select(families.CONTROL_PLANE_LATENCY, "_count"), RANGE), by), COUNT),
         TableColumn("Failed", increase_of(families.CONTROL_PLANE_FAILURES, by, RANGE), COUNT),
         *(TableColumn(f"{at:.0%}", f"histogram_quantile({at:g}, {buckets})", SECONDS, steps) for at in (0.5, 0.95, 0.99)),
     ]
-    headings = {"operation": "Operation", "target": "Target", "environment": "Environment", "region": "Region"}
-    return table_panel(words, Look(COUNT, width=24, height=8), headings, columns)
+    return table_panel(words, Look(COUNT, width=24, height=8), by, columns)

@@ -7,14 +7,14 @@ from typing import Final
 from dashboards.board import Board, PanelRow
 from dashboards.panels import COUNT, SECONDS, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel, text_panel
 from dashboards.queries import BY, Query, select
-from dashboards.thresholds import ANY_IS_BAD, NO_VERDICT, Thresholds, red_above
+from dashboards.thresholds import ANY_IS_BAD, Thresholds, red_above
 from prober.alerting.catalogue import limits
-from prober.alerting.promql import aggregate
+from prober.alerting.promql import Labels, aggregate
 from prober.alerting.rules import Dashboard
 from prober.sinks.metrics import families
+from prober.sinks.metrics.scopes import TARGET
 
 AGE: Final = red_above(limits("prober")["job_late_s"])
-TARGET: Final = "environment, region, target"
 
 
 def jobs_board(thresholds: Thresholds) -> Board:
@@ -43,7 +43,7 @@ def _expected() -> Panel:
         "Whether the configuration says where the nightly jobs leave their reports. If not, nothing here will ever change.",
     )
     expected = aggregate(select(families.REPORTS_EXPECTED), how="max")
-    return stat_panel(words, Look("bool_yes_no", NO_VERDICT, width=6, height=4), Query(expected, instant=True))
+    return stat_panel(words, expected, "bool_yes_no")
 
 
 def _oldest() -> Panel:
@@ -53,7 +53,7 @@ def _oldest() -> Panel:
         ("PubsubProberJobLate", "PubsubProberJobNeverSucceeded"),
     )
     age = f"time() - min({_succeeded()})"
-    return stat_panel(words, Look(SECONDS, AGE, width=6, height=4), Query(age, instant=True), "never")
+    return stat_panel(words, age, SECONDS, AGE, none="never")
 
 
 def _reports() -> Panel:
@@ -75,7 +75,7 @@ def _jobs() -> Panel:
         TableColumn("Succeeded", f"1000 * {_succeeded()}", "dateTimeAsIso"),
         TableColumn("Ago", f"time() - {_succeeded()}", SECONDS, AGE, 0),
     ]
-    return table_panel(words, Look(SECONDS, width=12, height=8), {"job_name": "Job"}, columns)
+    return table_panel(words, Look(SECONDS, width=12, height=8), ("job_name",), columns)
 
 
 def _ages() -> Panel:
@@ -95,7 +95,7 @@ def hot_keys_by_class() -> Panel:
 
 def _hot_keys_by() -> Panel:
     words = Words("Hot keys, broken down", "Hot keys in the newest report, broken down by what is chosen above.")
-    return graph_panel(words, Look(COUNT), Query(aggregate(select(families.HOT_KEYS), BY)))
+    return graph_panel(words, Look(COUNT), aggregate(select(families.HOT_KEYS), BY))
 
 
 def _found_late() -> Panel:
@@ -105,10 +105,9 @@ def _found_late() -> Panel:
         "of this target nothing was verified, or not everything.",
         ("PubsubViolationFoundLate",),
     )
-    found = _reverified(f"{TARGET}, kind")
+    found = _reverified((*TARGET, "kind"))
     expr = f"{aggregate(f'{found} > 0', TARGET)} or {aggregate(found, TARGET, 'max')}"  # an unknown kind hides no other
-    headings = {"target": "Target", "environment": "Environment", "region": "Region"}
-    return table_panel(words, Look(COUNT), headings, [TableColumn("Found", expr, COUNT, ANY_IS_BAD)])
+    return table_panel(words, Look(COUNT), TARGET, [TableColumn("Found", expr, COUNT, ANY_IS_BAD)])
 
 
 def _found_late_by() -> Panel:
@@ -120,6 +119,6 @@ def _found_late_by() -> Panel:
     return graph_panel(words, Look(COUNT), Query(f"{_reverified('target, kind')} > 0", "{{target}} {{kind}}"))
 
 
-def _reverified(by: str) -> str:
+def _reverified(by: Labels) -> str:
     """Return the query of reverified findings; `max`, since several probers may read the same report."""
     return aggregate(select(families.REVERIFIED_FINDINGS), by, "max")

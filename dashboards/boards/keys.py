@@ -29,6 +29,7 @@ from prober.alerting.rules import Dashboard
 from prober.core.findings import Kind, Status
 from prober.monitoring.comparison import Late
 from prober.sinks.metrics import families
+from prober.sinks.metrics.scopes import TARGET
 
 STANDING_STILL = (Kind.STUCK, Kind.LOST_OVERTAKEN, Kind.REDELIVERY_STALL, Kind.UNACKED_STALL)
 
@@ -93,7 +94,7 @@ def _own_subscriptions() -> Panel:
         TableColumn("Age of the point", f"time() - {aggregate(point, by, how='max')}", SECONDS),
         TableColumn("Failed reads", increase_of(families.OWN_READ_FAILURES, by, RANGE), COUNT),
     )
-    return table_panel(words, Look(PLAIN, width=24, height=6), {"own_subscription": "Subscription"}, columns)
+    return table_panel(words, Look(PLAIN, width=24, height=6), (by,), columns)
 
 
 def _oldest_now(thresholds: Thresholds) -> Panel:
@@ -102,13 +103,12 @@ def _oldest_now(thresholds: Thresholds) -> Panel:
         "The age of the oldest message that no subscriber has acknowledged, right now.",
         ("PubsubOldestUnackedAgeRising",),
     )
-    look = Look(SECONDS, thresholds.age(), width=6, height=4)
-    return stat_panel(words, look, Query(aggregate(select(families.OLDEST_UNACKED_AGE), how="max"), instant=True))
+    return stat_panel(words, aggregate(select(families.OLDEST_UNACKED_AGE), how="max"), SECONDS, thresholds.age())
 
 
 def _undelivered_now() -> Panel:
     words = Words("Unacknowledged messages", "Published messages that no subscriber has acknowledged, right now.")
-    return stat_panel(words, Look(COUNT, width=6, height=4), Query(aggregate(select(families.UNDELIVERED)), instant=True))
+    return stat_panel(words, aggregate(select(families.UNDELIVERED)), COUNT)
 
 
 def _stalled_now() -> Panel:
@@ -117,9 +117,7 @@ def _stalled_now() -> Panel:
         "Ordering keys that stand still although messages wait on them, right now.",
         ("PubsubKeysStalled",),
     )
-    return stat_panel(
-        words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(aggregate(select(families.STALLED_KEYS)), instant=True)
-    )
+    return stat_panel(words, aggregate(select(families.STALLED_KEYS)), COUNT, ANY_IS_BAD)
 
 
 def _standing_still() -> Panel:
@@ -130,7 +128,7 @@ def _standing_still() -> Panel:
     )
     found = increase_of(families.FINDINGS, window=RANGE, kind=STANDING_STILL, status=Status.LIVENESS)
     address = f"{EVIDENCE}&status={Status.LIVENESS}"
-    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(found, instant=True), address=address)
+    return stat_panel(words, found, COUNT, ANY_IS_BAD, address=address)
 
 
 def _oldest(thresholds: Thresholds) -> Panel:
@@ -141,7 +139,7 @@ def _oldest(thresholds: Thresholds) -> Panel:
         ("PubsubOldestUnackedAgeRising",),
     )
     look = Look(SECONDS, thresholds.age())
-    return graph_panel(words, look, Query(aggregate(select(families.OLDEST_UNACKED_AGE), BY, "max")))
+    return graph_panel(words, look, aggregate(select(families.OLDEST_UNACKED_AGE), BY, "max"))
 
 
 def _undelivered() -> Panel:
@@ -149,7 +147,7 @@ def _undelivered() -> Panel:
         "Unacknowledged messages over time",
         "Published messages that no subscriber has acknowledged, by what is chosen above. Runs come and go, so it rises and falls.",
     )
-    return graph_panel(words, Look(COUNT), Query(aggregate(select(families.UNDELIVERED), BY)))
+    return graph_panel(words, Look(COUNT), aggregate(select(families.UNDELIVERED), BY))
 
 
 def _stalled() -> Panel:
@@ -158,7 +156,7 @@ def _stalled() -> Panel:
         "Ordering keys on which messages wait and none is delivered or acknowledged, broken down by what is chosen above.",
         ("PubsubKeysStalled",),
     )
-    return graph_panel(words, Look(COUNT, ANY_IS_BAD), Query(aggregate(select(families.STALLED_KEYS), BY)))
+    return graph_panel(words, Look(COUNT, ANY_IS_BAD), aggregate(select(families.STALLED_KEYS), BY))
 
 
 def _liveness() -> Panel:
@@ -168,14 +166,14 @@ def _liveness() -> Panel:
         ("PubsubDeliveryOverdue",),
     )
     found = increase_of(families.FINDINGS, "kind", kind=STANDING_STILL, status=Status.LIVENESS)
-    return graph_panel(words, Look(COUNT, bars=True), Query(found), address=EVIDENCE_OF_KIND)
+    return graph_panel(words, Look(COUNT, bars=True), found, address=EVIDENCE_OF_KIND)
 
 
 def _subscriptions(thresholds: Thresholds) -> Panel:
     words = Words(
         "Backlog of each subscription", "Unacknowledged messages and stalled keys: right now, and the most in the time range."
     )
-    by = "environment, region, target, subscription"
+    by = ("subscription", *TARGET)
     steps = thresholds.age()
     age = select(families.OLDEST_UNACKED_AGE)
     columns = [
@@ -187,8 +185,7 @@ def _subscriptions(thresholds: Thresholds) -> Panel:
             "Most stalled in range", aggregate(f"max_over_time({select(families.STALLED_KEYS)}[{RANGE}])", by), COUNT, ANY_IS_BAD
         ),
     ]
-    headings = {"subscription": "Subscription", "target": "Target", "environment": "Environment", "region": "Region"}
-    return table_panel(words, Look(COUNT, width=24, height=8), headings, columns)
+    return table_panel(words, Look(COUNT, width=24, height=8), by, columns)
 
 
 def _top_keys() -> tuple[Panel, ...]:

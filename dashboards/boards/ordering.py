@@ -7,11 +7,12 @@ from dashboards.boards.subjects import AFFINITY, CHECKS, EVIDENCE, EVIDENCE_OF_K
 from dashboards.panels import COUNT, PER_SECOND, SHARE, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel
 from dashboards.queries import BY, RANGE, Query, increase_of, rate, rate_of, select, vantage_of
 from dashboards.thresholds import ANY_IS_BAD, Thresholds
-from prober.alerting.promql import aggregate, ratio
+from prober.alerting.promql import Labels, aggregate, ratio
 from prober.alerting.rules import Dashboard
 from prober.core.findings import Kind, Status
 from prober.sinks.metrics import families
 from prober.sinks.metrics.label_values import CheckResult
+from prober.sinks.metrics.scopes import TARGET
 
 SURE = (Status.VIOLATION, Status.LIVENESS)
 DECIDED = (CheckResult.GOOD, CheckResult.BAD)
@@ -39,9 +40,7 @@ def _bad_share(checks: CheckKind, thresholds: Thresholds) -> Panel:
         f"The guarantee: {checks.meaning} Shown is the share of checks in the time range that found it broken. Grey: nothing was checked.",
         checks.runbooks,
     )
-    return stat_panel(
-        words, Look(SHARE, thresholds.bad_share(checks.indicator), width=4, height=4), Query(_share_in(RANGE, checks), instant=True)
-    )
+    return stat_panel(words, _share_in(RANGE, checks), SHARE, thresholds.bad_share(checks.indicator), width=4)
 
 
 def _overlaps() -> Panel:
@@ -65,7 +64,7 @@ def _integrity() -> Panel:
 
 def _proven(words: Words, kinds: tuple[Kind, ...]) -> Panel:
     found = increase_of(families.FINDINGS, window=RANGE, kind=kinds, status=SURE)
-    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(found, instant=True), address=EVIDENCE)
+    return stat_panel(words, found, COUNT, ANY_IS_BAD, width=4, address=EVIDENCE)
 
 
 def _subscriptions(thresholds: Thresholds) -> Panel:
@@ -73,14 +72,13 @@ def _subscriptions(thresholds: Thresholds) -> Panel:
         "Subscriptions",
         "What was checked on each subscription in the time range: how much, and which share was bad. A share of nothing is not known.",
     )
-    by = "environment, region, target, subscription"
+    by = ("subscription", *TARGET)
     verified = [increase_of(checks.family, by, RANGE, result=DECIDED) for checks in CHECKS]
     columns = [TableColumn("Checked for order", verified[0], COUNT)]
     columns += [
         TableColumn(checks.broken, _share_in(RANGE, checks, by), SHARE, thresholds.bad_share(checks.indicator)) for checks in CHECKS
     ]
-    headings = {"subscription": "Subscription", "target": "Target", "environment": "Environment", "region": "Region"}
-    return table_panel(words, Look(SHARE, width=24, height=8), headings, columns)
+    return table_panel(words, Look(SHARE, width=24, height=8), by, columns)
 
 
 def _panels(checks: CheckKind, thresholds: Thresholds) -> tuple[Panel, ...]:
@@ -97,7 +95,7 @@ def _bad(checks: CheckKind, thresholds: Thresholds) -> Panel:
     )
     bad = rate_of(checks.family, BY, result=CheckResult.BAD)
     decided = rate_of(checks.family, BY, result=DECIDED)
-    return graph_panel(words, Look(SHARE, thresholds.bad_share(checks.indicator), width=10, height=9), Query(ratio(bad, decided)))
+    return graph_panel(words, Look(SHARE, thresholds.bad_share(checks.indicator), width=10, height=9), ratio(bad, decided))
 
 
 def _verified(checks: CheckKind) -> Panel:
@@ -119,7 +117,7 @@ def _found(checks: CheckKind) -> Panel:
         checks.runbooks,
     )
     found = increase_of(families.FINDINGS, "kind", kind=checks.kinds, status=SURE)
-    return graph_panel(words, Look(COUNT, bars=True, width=7, height=9), Query(found), address=EVIDENCE_OF_KIND)
+    return graph_panel(words, Look(COUNT, bars=True, width=7, height=9), found, address=EVIDENCE_OF_KIND)
 
 
 def _moves() -> Panel:
@@ -153,7 +151,7 @@ def _deliveries() -> Panel:
         "Deliveries by kind",
         "Messages received per second: for the first time, again, as a copy that a retry of the publisher made, or of somebody else.",
     )
-    return graph_panel(words, Look(PER_SECOND, bars=True), Query(rate_of(families.DELIVERIES, "kind")))
+    return graph_panel(words, Look(PER_SECOND, bars=True), rate_of(families.DELIVERIES, "kind"))
 
 
 def _anomalies() -> Panel:
@@ -164,9 +162,9 @@ def _anomalies() -> Panel:
         ("PubsubClientLibraryAnomaly",),
     )
     found = increase_of(families.LIBRARY_ANOMALIES, "kind")
-    return graph_panel(words, Look(COUNT, ANY_IS_BAD, bars=True, width=24, height=6), Query(found))
+    return graph_panel(words, Look(COUNT, ANY_IS_BAD, bars=True, width=24, height=6), found)
 
 
-def _share_in(window: str, checks: CheckKind, by: str = "") -> str:
+def _share_in(window: str, checks: CheckKind, by: Labels = "") -> str:
     bad = increase_of(checks.family, by, window, result=CheckResult.BAD)
     return ratio(bad, increase_of(checks.family, by, window, result=DECIDED))

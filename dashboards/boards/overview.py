@@ -31,12 +31,12 @@ from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
 from prober.sinks.metrics.family import Family
 from prober.sinks.metrics.label_values import Bound
+from prober.sinks.metrics.scopes import TARGET
 from prober.slo.objectives import DAY_S, HOUR_S
 
 UNREACHABLE_RUNS: Final = limits("service")["unreachable_runs"]
-TARGET: Final = "environment, region, target"
-SLO: Final = f"slo, {TARGET}"
-COMPARED: Final = "baseline, candidate"
+SLO: Final = ("slo", *TARGET)
+
 STANDINGS: Final = {0: ("unknown", UNKNOWN), 1: ("no worse", GOOD), 2: ("worse", BAD)}
 WORSE: Final = ("PubsubCandidateWorse",)
 VERDICTS: Final = {0: ("PASS", GOOD), 1: ("UNKNOWN", UNKNOWN), 2: ("FAIL", BAD), 3: ("FAIL and UNKNOWN", BAD)}
@@ -96,9 +96,7 @@ def _findings_number(words: Words, status: Status) -> Panel:
     found = increase_of(families.FINDINGS, window=RANGE, status=status)
     verified = " + ".join(increase_of(checks.family, window=RANGE) for checks in CHECKS)
     address = f"{EVIDENCE}&status={status}"
-    return stat_panel(
-        words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(f"{found} and ({verified}) > 0", instant=True), address=address
-    )
+    return stat_panel(words, f"{found} and ({verified}) > 0", COUNT, ANY_IS_BAD, address=address)
 
 
 def _budget() -> Panel:
@@ -107,9 +105,7 @@ def _budget() -> Panel:
         "What is left of the error budget that is spent most, over its objective's period. Below 0 it is overspent.",
         ("PubsubErrorBudgetExhausted",),
     )
-    return stat_panel(
-        words, Look(SHARE, BUDGET_LEFT, width=6, height=4), Query(aggregate(recorded_series(REMAINING), how="min"), instant=True)
-    )
+    return stat_panel(words, aggregate(recorded_series(REMAINING), how="min"), SHARE, BUDGET_LEFT)
 
 
 def _burn(thresholds: Thresholds) -> Panel:
@@ -118,11 +114,7 @@ def _burn(thresholds: Thresholds) -> Panel:
         "How many times as fast as allowed the fastest error budget burned over the last hour. At 1 a budget lasts exactly its period.",
         ("PubsubErrorBudgetBurn",),
     )
-    return stat_panel(
-        words,
-        Look(PLAIN, thresholds.burn(HOUR_S), width=6, height=4),
-        Query(aggregate(recorded_series(burn_rate_series(HOUR_S)), how="max"), instant=True),
-    )
+    return stat_panel(words, aggregate(recorded_series(burn_rate_series(HOUR_S)), how="max"), PLAIN, thresholds.burn(HOUR_S))
 
 
 def _oldest(thresholds: Thresholds) -> Panel:
@@ -131,8 +123,7 @@ def _oldest(thresholds: Thresholds) -> Panel:
         "The age of the oldest message that no subscriber has acknowledged, right now.",
         ("PubsubOldestUnackedAgeRising",),
     )
-    look = Look(SECONDS, thresholds.age(), width=6, height=4)
-    return stat_panel(words, look, Query(aggregate(select(families.OLDEST_UNACKED_AGE), how="max"), instant=True))
+    return stat_panel(words, aggregate(select(families.OLDEST_UNACKED_AGE), how="max"), SECONDS, thresholds.age())
 
 
 def _verified() -> Panel:
@@ -142,7 +133,7 @@ def _verified() -> Panel:
         "parts. The others are UNKNOWN.",
         ("PubsubProberVerdictsUnknown",),
     )
-    return stat_panel(words, Look(SHARE, VERIFIED, width=6, height=4), Query(aggregate(verified_share(), how="min"), instant=True))
+    return stat_panel(words, aggregate(verified_share(), how="min"), SHARE, VERIFIED)
 
 
 def _alerts() -> Panel:
@@ -150,7 +141,7 @@ def _alerts() -> Panel:
     words = Words("Firing alerts", "How many alerts of the prober's rules fire now. Grey: the rules of alerts/ are not loaded.")
     count = aggregate(firing(ALERTS, alertstate="firing"), how="count")
     watched = f'0 * count({ALERTS}{{alertname="PubsubProberWatchdog",alertstate="firing"}})'
-    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(f"{count} or {watched}", instant=True))
+    return stat_panel(words, f"{count} or {watched}", COUNT, ANY_IS_BAD)
 
 
 def _objectives(thresholds: Thresholds) -> Panel:
@@ -173,8 +164,7 @@ def _objectives(thresholds: Thresholds) -> Panel:
             for name, window_s in BURNS.items()
         ),
     ]
-    headings = {"slo": "SLO", "target": "Target", "environment": "Environment", "region": "Region"}
-    return table_panel(words, Look(SHARE, width=24, height=13), headings, columns, "${status_page:raw}/slos/${__value.text}")
+    return table_panel(words, Look(SHARE, width=24, height=13), SLO, columns, "${status_page:raw}/slos/${__value.text}")
 
 
 def _budgets() -> Panel:
@@ -209,7 +199,7 @@ def _verdicts() -> Panel:
         "How the runs of each probe ended: FAIL is a violated guarantee, UNKNOWN says nothing about the service. A gap: no run ended.",
         ("PubsubProberVerdictsUnknown", "PubsubProberRunsMissing"),
     )
-    by = f"{TARGET}, probe"
+    by = ("probe", *TARGET)
     ended = {verdict: increase_of(families.PROBE_RUNS, by, verdict=verdict.lower()) for verdict in Verdict}
     any_ended = increase_of(families.PROBE_RUNS, by)
     expr = f"(2 * ({ended[Verdict.FAIL]} > bool 0) + ({ended[Verdict.UNKNOWN]} > bool 0)) and {any_ended} > 0"
@@ -219,7 +209,7 @@ def _verdicts() -> Panel:
 def _findings() -> Panel:
     words = Words("Findings by kind", "What the checker found: violations and missed deadlines. A click leads to the evidence.")
     found = increase_of(families.FINDINGS, "kind", status=(Status.VIOLATION, Status.LIVENESS))
-    return graph_panel(words, Look(COUNT, bars=True), Query(f"{found} > 0"), address=EVIDENCE_OF_KIND)
+    return graph_panel(words, Look(COUNT, bars=True), f"{found} > 0", address=EVIDENCE_OF_KIND)
 
 
 def _evidence() -> Panel:
@@ -228,12 +218,12 @@ def _evidence() -> Panel:
         "What the checker found in the time range. The kind leads to these findings on the status page, each with the "
         "events that prove it.",
     )
-    by = f"{TARGET}, kind, status"
+    by = ("kind", "status", *TARGET)
     found = increase_of(families.FINDINGS, by, RANGE, status=(Status.VIOLATION, Status.LIVENESS))
-    headings = {"kind": "Kind", "status": "Status", "target": "Target", "environment": "Environment", "region": "Region"}
+
     address = f"{EVIDENCE}&kind=${{__value.text}}&target=${{__data.fields.Target}}"
     columns = [TableColumn("Findings", f"{found} > 0", COUNT)]
-    return table_panel(words, Look(COUNT, width=24, height=6), headings, columns, address)
+    return table_panel(words, Look(COUNT, width=24, height=6), by, columns, address)
 
 
 def _firing() -> Panel:
@@ -242,20 +232,12 @@ def _firing() -> Panel:
         "Alerts of the prober's rules that fire now; the name leads to the runbook. Without a target an alert is about the prober itself. "
         "No data: none fires, if the number of firing alerts is 0.",
     )
-    by = f"alertname, severity, owner, slo, {TARGET}"
+    by = ("alertname", "severity", "owner", "slo", *TARGET)
     since = f"{firing(FIRING_SINCE)} and ignoring (alertstate) {firing(ALERTS, alertstate='firing')}"
-    headings = {
-        "alertname": "Alert",
-        "severity": "Severity",
-        "owner": "Owner",
-        "slo": "SLO",
-        "target": "Target",
-        "environment": "Environment",
-        "region": "Region",
-    }
+
     columns = [TableColumn("For", f"time() - {aggregate(since, by, 'min')}", SECONDS, decimals=0)]
     address = "${runbooks:raw}/${__value.text}.md"
-    return table_panel(words, Look(SECONDS, width=24, height=9), headings, columns, address, sort="Severity")
+    return table_panel(words, Look(SECONDS, width=24, height=9), by, columns, address, sort="Severity")
 
 
 def _acknowledged() -> Panel:
@@ -288,9 +270,8 @@ def _targets() -> Panel:
         ),
         TableColumn("Maintenance", aggregate(select(families.UNDER_MAINTENANCE), TARGET, "max"), "bool_yes_no", NO_VERDICT),
     ]
-    headings = {"target": "Target", "environment": "Environment", "region": "Region"}
     return table_panel(
-        words, Look(COUNT, width=24, height=6), headings, columns, "${status_page:raw}/findings?target=${__value.text}"
+        words, Look(COUNT, width=24, height=6), TARGET, columns, "${status_page:raw}/findings?target=${__value.text}"
     )
 
 
@@ -304,7 +285,7 @@ def _standing() -> Panel:
     states = " or ".join(
         f"{code} * {select(families.COMPARISON_STANDING, standing=word.replace(' ', '_'))}" for code, (word, _) in STANDINGS.items()
     )
-    asked = Query(aggregate(states, COMPARED, how="max"), "{{candidate}} beside {{baseline}}")
+    asked = Query(aggregate(states, "baseline, candidate", how="max"), "{{candidate}} beside {{baseline}}")
     return state_timeline_panel(words, Look(PLAIN, width=24, height=5), STANDINGS, asked)
 
 
@@ -330,7 +311,8 @@ def _differing_durations() -> Panel:
 
 def _differences(words: Words, family: Family, unit: str) -> Panel:
     """Return the table of compared aspects: all with a margin, also those with an unknown difference."""
-    reported = {bound: aggregate(select(family, bound=bound), f"{COMPARED}, aspect", "max") for bound in Bound}
+    by = ("aspect", "candidate", "baseline")
+    reported = {bound: aggregate(select(family, bound=bound), by, "max") for bound in Bound}
     allowed, low = reported[Bound.MARGIN], reported[Bound.LOW]
     compared = f"{allowed} == {allowed}"  # NaN is not equal to itself
     columns = (
@@ -340,5 +322,4 @@ def _differences(words: Words, family: Family, unit: str) -> Panel:
         TableColumn("Allowed", compared, unit),
         TableColumn("Worse", f"({low} > bool {allowed}) and {low} == {low}", "bool_yes_no", ANY_IS_BAD),
     )
-    headings = {"aspect": "Aspect", "candidate": "Candidate", "baseline": "Baseline"}
-    return table_panel(words, Look(unit, height=9), headings, columns)
+    return table_panel(words, Look(unit, height=9), by, columns)

@@ -20,11 +20,12 @@ from dashboards.panels import (
     table_panel,
 )
 from dashboards.queries import RANGE, SCRAPE_DURATION, SCRAPE_SAMPLES, UP, Query, increase, increase_of, quantile, scraped, select
-from dashboards.thresholds import ALL_NEEDED, ANY_IS_BAD, NO_VERDICT, Thresholds, red_above
+from dashboards.thresholds import ALL_NEEDED, ANY_IS_BAD, Thresholds, red_above
 from prober.alerting.catalogue import limits
 from prober.alerting.promql import aggregate, percent
 from prober.alerting.rules import Dashboard
 from prober.sinks.metrics import families
+from prober.sinks.metrics.scopes import TARGET
 
 LIMITS: Final = limits("prober")
 LAG: Final = red_above(LIMITS["lag_s"])
@@ -63,13 +64,13 @@ def _up() -> Panel:
         ),
     )
     up = scraped(UP)
-    return stat_panel(words, Look(SHARE, ALL_NEEDED, width=4, height=4), Query(f"sum({up}) / count({up})", instant=True))
+    return stat_panel(words, f"sum({up}) / count({up})", SHARE, ALL_NEEDED, width=4)
 
 
 def _running_since() -> Panel:
     words = Words("Shortest uptime", "How long the prober that started last has been running.")
     age = f"time() - {aggregate(select(families.START), how='max')}"
-    return stat_panel(words, Look(SECONDS, NO_VERDICT, width=4, height=4), Query(age, instant=True))
+    return stat_panel(words, age, SECONDS, width=4)
 
 
 def _errors_now() -> Panel:
@@ -79,7 +80,7 @@ def _errors_now() -> Panel:
         ("PubsubProberInternalErrors",),
     )
     found = increase_of(families.INTERNAL_ERRORS, window=RANGE)
-    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(found, instant=True))
+    return stat_panel(words, found, COUNT, ANY_IS_BAD, width=4)
 
 
 def _dropped_now() -> Panel:
@@ -89,7 +90,7 @@ def _dropped_now() -> Panel:
         ("PubsubProberEventsDropped",),
     )
     dropped = increase_of(families.EVENTS_DROPPED, window=RANGE)
-    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(dropped, instant=True))
+    return stat_panel(words, dropped, COUNT, ANY_IS_BAD, width=4)
 
 
 def _lag_now() -> Panel:
@@ -98,7 +99,7 @@ def _lag_now() -> Panel:
         f"How much later than it asked for the prober wakes up: {LAG_SHARE} of the times by less than this.",
         ("PubsubProberLagging",),
     )
-    return stat_panel(words, Look(SECONDS, LAG, width=4, height=4), Query(quantile(LAG_QUANTILE, families.LOOP_LAG), instant=True))
+    return stat_panel(words, quantile(LAG_QUANTILE, families.LOOP_LAG), SECONDS, LAG, width=4)
 
 
 def _ended() -> Panel:
@@ -119,7 +120,7 @@ def _skipped() -> Panel:
         ("PubsubProberRunsMissing",),
     )
     skipped = increase_of(families.SCHEDULER_SKIPS, "reason")
-    return graph_panel(words, Look(COUNT, bars=True), Query(skipped))
+    return graph_panel(words, Look(COUNT, bars=True), skipped)
 
 
 def _probes() -> Panel:
@@ -141,16 +142,8 @@ def _probes() -> Panel:
         TableColumn("Planned every", _run_now(aggregate(select(families.PROBE_INTERVAL), RUN_BY, "max")), SECONDS),
         TableColumn("Passed ago", _run_now(f"time() - {passed}"), SECONDS, decimals=0),
     ]
-    headings = {
-        "probe": "Probe",
-        "vantage": "Vantage",
-        "part": "Part",
-        "target": "Target",
-        "environment": "Environment",
-        "region": "Region",
-        "instance": "Prober",
-    }
-    return table_panel(words, Look(COUNT, width=24, height=7), headings, columns)
+    labels = ("probe", "vantage", "part", *TARGET, "instance")
+    return table_panel(words, Look(COUNT, width=24, height=7), labels, columns)
 
 
 def _processes() -> Panel:
@@ -171,7 +164,7 @@ def _processes() -> Panel:
             decimals=0,
         ),
     ]
-    return table_panel(words, Look(COUNT, width=12, height=6), {"instance": "Prober"}, columns)
+    return table_panel(words, Look(COUNT, width=12, height=6), ("instance",), columns)
 
 
 def _pushes() -> Panel:
@@ -180,7 +173,7 @@ def _pushes() -> Panel:
         "Requests to the endpoint that Pub/Sub pushes to: taken, left over from an earlier run, or refused, with the reason.",
     )
     pushed = increase_of(families.PUSH_REQUESTS, "outcome")
-    return graph_panel(words, Look(COUNT, bars=True, width=12, height=6), Query(pushed))
+    return graph_panel(words, Look(COUNT, bars=True, width=12, height=6), pushed)
 
 
 def _run_now(expr: str) -> str:
@@ -194,7 +187,7 @@ def _errors() -> Panel:
         "Errors of the prober itself. Each is in the log with its traceback; the run is UNKNOWN.",
         ("PubsubProberInternalErrors",),
     )
-    return graph_panel(words, Look(COUNT, ANY_IS_BAD, bars=True), Query(increase_of(families.INTERNAL_ERRORS, "component")))
+    return graph_panel(words, Look(COUNT, ANY_IS_BAD, bars=True), increase_of(families.INTERNAL_ERRORS, "component"))
 
 
 def _dropped() -> Panel:
@@ -203,7 +196,7 @@ def _dropped() -> Panel:
         "Recorded events that the prober dropped, by the component that could not write them. Verdicts do not depend on them.",
         ("PubsubProberEventsDropped",),
     )
-    return graph_panel(words, Look(COUNT, ANY_IS_BAD, bars=True), Query(increase_of(families.EVENTS_DROPPED, "component")))
+    return graph_panel(words, Look(COUNT, ANY_IS_BAD, bars=True), increase_of(families.EVENTS_DROPPED, "component"))
 
 
 def _writes() -> Panel:
@@ -249,7 +242,7 @@ def _leftovers_now() -> Panel:
         ("PubsubProberLeftovers",),
     )
     known, found = _left(), aggregate(f"{_left()} > 0")  # an unknown project does not hide leftovers of another
-    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=8, height=6), Query(f"{found} or {aggregate(known)}", instant=True))
+    return stat_panel(words, f"{found} or {aggregate(known)}", COUNT, ANY_IS_BAD, width=8, height=6)
 
 
 def _leftovers() -> Panel:
@@ -275,7 +268,7 @@ def _undecided() -> Panel:
     return graph_panel(
         words,
         Look(COUNT, bars=True, width=24, height=6),
-        Query(increase_of(families.UNDECIDED_DURATIONS, "duration")),
+        increase_of(families.UNDECIDED_DURATIONS, "duration"),
     )
 
 
@@ -285,7 +278,7 @@ def _lag() -> Panel:
         f"How much later than it asked for each prober wakes up: {LAG_SHARE} of the times by less than this.",
         ("PubsubProberLagging",),
     )
-    return graph_panel(words, Look(SECONDS, LAG), Query(quantile(LAG_QUANTILE, families.LOOP_LAG, "instance")))
+    return graph_panel(words, Look(SECONDS, LAG), quantile(LAG_QUANTILE, families.LOOP_LAG, "instance"))
 
 
 def _lag_distribution() -> Panel:
@@ -297,7 +290,7 @@ def _lag_distribution() -> Panel:
 
 def _scrape_duration() -> Panel:
     words = Words("Scrape duration by prober", "How long Prometheus waited for /metrics.")
-    return graph_panel(words, Look(SECONDS), Query(aggregate(scraped(SCRAPE_DURATION), "instance", "max")))
+    return graph_panel(words, Look(SECONDS), aggregate(scraped(SCRAPE_DURATION), "instance", "max"))
 
 
 def _scrape_size() -> Panel:
@@ -305,7 +298,7 @@ def _scrape_size() -> Panel:
         "Samples per scrape by prober",
         "How many values a scrape returns. It depends on the configuration, not on traffic or keys.",
     )
-    return graph_panel(words, Look(COUNT), Query(aggregate(scraped(SCRAPE_SAMPLES), "instance", "max")))
+    return graph_panel(words, Look(COUNT), aggregate(scraped(SCRAPE_SAMPLES), "instance", "max"))
 
 
 def _drills() -> Panel:
@@ -326,15 +319,15 @@ def _drills() -> Panel:
         ),
         TableColumn("Passed ago", f"time() - {passed}", SECONDS, DRILL_AGE, 0),
     ]
-    return table_panel(words, Look(COUNT, height=6), {"drill": "Drill"}, columns)
+    return table_panel(words, Look(COUNT, height=6), ("drill",), columns)
 
 
 def _drill_steps() -> Panel:
     words = Words("Fire drills: time to each step", "How long after the fault each step of the newest drill was reached.")
-    return graph_panel(words, Look(SECONDS, height=6), Query(aggregate(select(families.DRILL_STEP), "drill, step", "max")))
+    return graph_panel(words, Look(SECONDS, height=6), aggregate(select(families.DRILL_STEP), "drill, step", "max"))
 
 
 def _drill_findings() -> Panel:
     words = Words("Fire drills: findings", "What the checker found in drills: the planted faults, by kind.")
     found = increase_of(families.DRILL_FINDINGS, "drill, kind")
-    return graph_panel(words, Look(COUNT, bars=True, width=24, height=6), Query(f"{found} > 0"))
+    return graph_panel(words, Look(COUNT, bars=True, width=24, height=6), f"{found} > 0")

@@ -20,14 +20,15 @@ from dashboards.panels import (
     table_panel,
 )
 from dashboards.queries import BY, RANGE, Query, increase, increase_of, rate, rate_of, select
-from dashboards.thresholds import ANY_IS_UNKNOWN, NO_VERDICT, Thresholds, red_above
+from dashboards.thresholds import ANY_IS_UNKNOWN, Thresholds, red_above
 from prober.alerting.catalogue import limits
-from prober.alerting.promql import aggregate, ratio
+from prober.alerting.promql import Labels, aggregate, ratio
 from prober.alerting.rules import Dashboard
 from prober.brokers.calls import Operation
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
 from prober.sinks.metrics.label_values import PublishOutcome
+from prober.sinks.metrics.scopes import TARGET
 from prober.slo.indicators import Indicator
 
 
@@ -56,19 +57,19 @@ def _confirmed(thresholds: Thresholds) -> Panel:
         "The share of the publishes that the schedule wanted which the service confirmed, in the time range.",
         ("PubsubErrorBudgetBurn",),
     )
-    look = Look(SHARE, thresholds.good_share(Indicator.PUBLISH_AVAILABILITY), width=8, height=4)
-    return stat_panel(words, look, Query(_share_in_range(PublishOutcome.CONFIRMED), instant=True))
+    steps = thresholds.good_share(Indicator.PUBLISH_AVAILABILITY)
+    return stat_panel(words, _share_in_range(PublishOutcome.CONFIRMED), SHARE, steps, width=8)
 
 
 def _published() -> Panel:
     words = Words("Messages published", "Messages that the prober tried to publish in the time range, whatever the outcome.")
-    return stat_panel(words, Look(COUNT, width=8, height=4), Query(increase_of(families.PUBLISHES, window=RANGE), instant=True))
+    return stat_panel(words, increase_of(families.PUBLISHES, window=RANGE), COUNT, width=8)
 
 
 def _rejected(thresholds: Thresholds) -> Panel:
     words = Words("Publishes rejected", "The share of publishes that the service refused, in the time range.")
-    look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY), width=8, height=4)
-    return stat_panel(words, look, Query(_share_in_range(PublishOutcome.REJECTED), instant=True))
+    steps = thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY)
+    return stat_panel(words, _share_in_range(PublishOutcome.REJECTED), SHARE, steps, width=8)
 
 
 def _unsent(thresholds: Thresholds) -> Panel:
@@ -78,8 +79,7 @@ def _unsent(thresholds: Thresholds) -> Panel:
         ("PubsubTargetUnreachable", "PubsubErrorBudgetBurn"),
     )
     share = ratio(increase_of(families.PUBLISHES_UNSENT, window=RANGE), _wanted(_increase_in_range))
-    look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY), width=8, height=4)
-    return stat_panel(words, look, Query(share, instant=True))
+    return stat_panel(words, share, SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY), width=8)
 
 
 def _unknown() -> Panel:
@@ -89,7 +89,7 @@ def _unknown() -> Panel:
         ("PubsubPublishesUnknown",),
     )
     unknown = increase_of(families.PUBLISHES, window=RANGE, outcome=PublishOutcome.UNKNOWN)
-    return stat_panel(words, Look(COUNT, ANY_IS_UNKNOWN, width=8, height=4), Query(unknown, instant=True))
+    return stat_panel(words, unknown, COUNT, ANY_IS_UNKNOWN, width=8)
 
 
 def _duplicates() -> Panel:
@@ -97,7 +97,7 @@ def _duplicates() -> Panel:
         "Duplicates received", "Messages received that a retry of the publisher stored a second time. Allowed, and worth knowing."
     )
     copies = increase_of(families.DELIVERIES, window=RANGE, kind=DeliveryKind.PUBLISHER_DUPLICATE)
-    return stat_panel(words, Look(COUNT, NO_VERDICT, width=8, height=4), Query(copies, instant=True))
+    return stat_panel(words, copies, COUNT, width=8)
 
 
 def _outcomes() -> Panel:
@@ -118,7 +118,7 @@ def _not_confirmed(thresholds: Thresholds) -> Panel:
     )
     lost = rate_of(families.PUBLISHES, BY, outcome=(PublishOutcome.REJECTED, PublishOutcome.UNKNOWN))
     look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY))
-    return graph_panel(words, look, Query(ratio(_with_unsent(lost, rate, BY), _wanted(rate, BY))))
+    return graph_panel(words, look, ratio(_with_unsent(lost, rate, BY), _wanted(rate, BY)))
 
 
 def _unreachable() -> Panel:
@@ -129,7 +129,7 @@ def _unreachable() -> Panel:
         ("PubsubTargetUnreachable",),
     )
     runs = aggregate(select(families.UNREACHABLE_RUNS), "target", "max")
-    return graph_panel(words, Look(COUNT, red_above(limits("service")["unreachable_runs"])), Query(runs))
+    return graph_panel(words, Look(COUNT, red_above(limits("service")["unreachable_runs"])), runs)
 
 
 def _errors() -> Panel:
@@ -145,7 +145,7 @@ def _errors() -> Panel:
 
 def _topics(thresholds: Thresholds) -> Panel:
     words = Words("Topics", "What was published to each topic in the time range, and how fast that was.")
-    by = "environment, region, target, topic"
+    by = ("topic", *TARGET)
     published = increase_of(families.PUBLISHES, by, RANGE)
     latency = select(families.PUBLISH_LATENCY, "_bucket")
     columns = [
@@ -161,16 +161,15 @@ def _topics(thresholds: Thresholds) -> Panel:
         ),
         TableColumn(
             "99 %",
-            f"histogram_quantile(0.99, {aggregate(increase(latency, RANGE), f'le, {by}')})",
+            f"histogram_quantile(0.99, {aggregate(increase(latency, RANGE), ('le', *by))})",
             SECONDS,
             thresholds.duration(Indicator.PUBLISH_LATENCY),
         ),
     ]
-    headings = {"topic": "Topic", "target": "Target", "environment": "Environment", "region": "Region"}
-    return table_panel(words, Look(COUNT, width=24, height=8), headings, columns)
+    return table_panel(words, Look(COUNT, width=24, height=8), by, columns)
 
 
-def _share_in_range(outcome: PublishOutcome, by: str = "") -> str:
+def _share_in_range(outcome: PublishOutcome, by: Labels = "") -> str:
     return ratio(increase_of(families.PUBLISHES, by, RANGE, outcome=outcome), _wanted(_increase_in_range, by))
 
 
@@ -178,11 +177,11 @@ def _increase_in_range(selector: str) -> str:
     return increase(selector, RANGE)
 
 
-def _wanted(growth: Callable[[str], str], by: str = "") -> str:
+def _wanted(growth: Callable[[str], str], by: Labels = "") -> str:
     """Return the query of the scheduled publishes: attempted ones, and those not sent because the target was unreachable."""
     return _with_unsent(aggregate(growth(select(families.PUBLISHES)), by), growth, by)
 
 
-def _with_unsent(part: str, growth: Callable[[str], str], by: str) -> str:
+def _with_unsent(part: str, growth: Callable[[str], str], by: Labels) -> str:
     """Add unsent publishes to a query; probers of older versions do not count them."""
     return f"({part} + {aggregate(growth(select(families.PUBLISHES_UNSENT)), by)} or {part})"

@@ -127,7 +127,7 @@ def _broken_down(durations: DurationKind, thresholds: Thresholds, width: int) ->
         _runbooks(durations, thresholds),
     )
     return graph_panel(
-        words, Look(SECONDS, thresholds.duration(durations.indicator), width=width), Query(quantile(0.99, durations.family, BY))
+        words, Look(SECONDS, thresholds.duration(durations.indicator), width=width), quantile(0.99, durations.family, BY)
     )
 
 
@@ -143,7 +143,7 @@ def _too_slow(durations: DurationKind, thresholds: Thresholds) -> tuple[Panel, .
         BUDGET,
     )
     look = Look(SHARE, thresholds.bad_share(durations.indicator))
-    return (graph_panel(words, look, Query(slower_share(durations.family, threshold_s, BY))),)
+    return (graph_panel(words, look, slower_share(durations.family, threshold_s, BY)),)
 
 
 def _line(durations: DurationKind, thresholds: Thresholds) -> str:
@@ -243,9 +243,7 @@ def completed_panel(width: int) -> Panel:
         "probes, vantages and parts.",
         ("PubsubProberCoverageLow",),
     )
-    return stat_panel(
-        words, Look(SHARE, COMPLETED, width=width, height=4), Query(aggregate(completed_share(), how="min"), instant=True)
-    )
+    return stat_panel(words, aggregate(completed_share(), how="min"), SHARE, COMPLETED, width=width)
 
 
 def completed_share() -> str:

@@ -17,6 +17,8 @@ from prober.sinks.metrics.scopes import PROBE_INSTANCE, TARGET
 
 Matcher: TypeAlias = str | Iterable[str]
 """One value, or several alternatives."""
+Labels: TypeAlias = str | Iterable[str]
+"""Names of labels, or a list of them as PromQL writes it."""
 
 PROCESS: Final = ("job", "instance")
 """The labels that Prometheus itself adds: they identify a process."""
@@ -61,7 +63,7 @@ def bound(threshold_s: float) -> set[str]:
     return {repr(float(threshold_s)), prom_number(threshold_s)}
 
 
-def aggregate(expression: str, by: str | Iterable[str] = (), how: str = "sum") -> str:
+def aggregate(expression: str, by: Labels = (), how: str = "sum") -> str:
     """Aggregate series for each combination of these labels, by a sum by default; without labels, all of them."""
     labels = by if isinstance(by, str) else ", ".join(by)
     return f"{how} by ({labels}) ({expression})" if labels else f"{how}({expression})"

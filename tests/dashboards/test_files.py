@@ -174,7 +174,7 @@ def test_other_objectives_make_other_thresholds() -> None:
         Objective("lax", Indicator.END_TO_END_LATENCY, 0.9, 28 * DAY_S, 3.0),
         Objective("strict", Indicator.END_TO_END_LATENCY, 0.99, 28 * DAY_S, 2.0),
     )
-    limits = Thresholds.of(own)
+    limits = Thresholds(own)
     assert limits.duration(Indicator.END_TO_END_LATENCY) == ((None, "green"), (2.0, "red"))
     assert limits.burn(HOUR_S) == ((None, "green"), (13.44, "red"))
     assert limits.burn(DAY_S) == ((None, "green"), (2.8, "orange"))
