@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -31,14 +31,13 @@ def provide(app: FastAPI, view: View, archive: Archive, settings: Api) -> None:
     app.state.current, app.state.contents = CurrentStatus(view, archive), PageContents(archive, settings)
 
 
-async def _view(request: Request) -> View:
-    view: View = request.app.state.view
-    return view
+def _state(name: str) -> Any:
+    """Depend on an attribute of the application's state. (A coroutine, since FastAPI runs plain functions in a thread.)"""
 
+    async def value(request: Request) -> Any:
+        return getattr(request.app.state, name)
 
-async def _archive(request: Request) -> Archive:
-    archive: Archive = request.app.state.archive
-    return archive
+    return Depends(value)
 
 
 async def _snapshot(request: Request) -> StatusSnapshot:
@@ -51,18 +50,13 @@ async def _stored_snapshot(request: Request) -> StatusSnapshot:
     return await current.stored_snapshot()
 
 
-async def _contents(request: Request) -> PageContents:
-    contents: PageContents = request.app.state.contents
-    return contents
-
-
-Service: TypeAlias = Annotated[View, Depends(_view)]
-Stored: TypeAlias = Annotated[Archive, Depends(_archive)]
+Service: TypeAlias = Annotated[View, _state("view")]
+Stored: TypeAlias = Annotated[Archive, _state("archive")]
 Snapshot: TypeAlias = Annotated[StatusSnapshot, Depends(_snapshot)]
 """Current status from all probers of the store."""
 StoredSnapshot: TypeAlias = Annotated[StatusSnapshot, Depends(_stored_snapshot)]
 """The same for routes whose data exists in the store only: 503 while it cannot be read."""
-Contents: TypeAlias = Annotated[PageContents, Depends(_contents)]
+Contents: TypeAlias = Annotated[PageContents, _state("contents")]
 
 
 ARRIVAL_MAX_S: Final = 10.0
@@ -123,8 +117,6 @@ def _run_of(request: Request) -> str:
 
 FRESH_S: Final = 1.0
 """Age up to which an answer is reused."""
-STALE_S: Final = 3.0
-"""Age up to which an answer is reused while a new one is read: requests do not wait."""
 UNREACHABLE: Final = "the status store cannot be reached: only what this process knows by itself is shown"
 UNWRITTEN: Final = "what the status store has is out of date: only what this process knows by itself is shown"
 
@@ -134,21 +126,15 @@ class CurrentStatus:
 
     def __init__(self, view: View, archive: Archive) -> None:
         self._view, self._archive = view, archive
-        self._asking: asyncio.Task[StatusSnapshot] | None = None
-        self._answer: StatusSnapshot | None = None
+        self._answer: asyncio.Task[StatusSnapshot] | None = None
         self._answered_t = 0.0
         self._failure: StatusError | None = None
 
     async def snapshot(self) -> StatusSnapshot:
         """Return the current status. Never fails: without the store it is the state of this process, marked as that."""
-        age_s = monotonic_s() - self._answered_t
-        if self._answer is not None and age_s < FRESH_S:
-            return self._answer
-        if self._asking is None:
-            self._asking = asyncio.create_task(self._renew())
-        if self._answer is not None and age_s < STALE_S:
-            return self._answer
-        return await asyncio.shield(self._asking)
+        if self._answer is None or (self._answer.done() and monotonic_s() - self._answered_t >= FRESH_S):
+            self._answer = asyncio.create_task(self._ask())
+        return await asyncio.shield(self._answer)
 
     async def stored_snapshot(self) -> StatusSnapshot:
         """Return the current status from the store. Raises `StatusError` if the store cannot be read."""
@@ -157,15 +143,13 @@ class CurrentStatus:
             raise self._failure or StoreUnavailable(UNWRITTEN)
         return snapshot
 
-    async def _renew(self) -> StatusSnapshot:
-        try:
-            self._answer = await self._ask()
-            self._answered_t = monotonic_s()
-            return self._answer
-        finally:
-            self._asking = None
-
     async def _ask(self) -> StatusSnapshot:
+        try:
+            return await self._stored()
+        finally:
+            self._answered_t = monotonic_s()
+
+    async def _stored(self) -> StatusSnapshot:
         live = self._view.snapshot()
         self._failure = None
         if not self._view.is_stored():
