@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Final, TypeVar
 
 from api.charts import TITLES, ChartSpan, Plot, duration_plots, thresholds
@@ -20,20 +21,14 @@ from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.database import StatusError
 from prober.sinks.status.over_time import BinOfRuns, OverTime
 from prober.sinks.status.slices import begin_of
-from prober.slo.acknowledgements import Acknowledgements
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, SliCounts
-from prober.slo.uptime import MonthlyUptime
 
-CHARTS_FRESH_MIN_S: Final = 10.0
-CHARTS_FRESH_MAX_S: Final = 60.0
-CELLS_FRESH_MIN_S: Final = 4.0
-CELLS_FRESH_MAX_S: Final = 300.0
-CELL_PARTS: Final = 200
-"""Fraction of a cell after which timelines and maps are refreshed."""
+FRESH_PART: Final = 10_000
+"""Fraction of its time range for which a chart, timeline or map is fresh, between `FRESH_MIN_S` and `FRESH_MAX_S`."""
+FRESH_MIN_S: Final = 4.0
+FRESH_MAX_S: Final = 300.0
 HOT_KEYS_FRESH_S: Final = 60.0
-UPTIME_FRESH_S: Final = 300.0
-ACKNOWLEDGEMENTS_FRESH_S: Final = 5.0
 HOT_KEYS_SHOWN_MAX: Final = 5
 
 _Value = TypeVar("_Value")
@@ -58,8 +53,8 @@ def slices_of(archive: Archive, objective: Objective, span: ChartSpan) -> Mappin
     return OverTime(archive.queries.database).counts(objective, begin_of(span.since, length_s), span.now, length_s)
 
 
-def _cells_fresh_s(span: ChartSpan) -> float:
-    return min(max(span.reach.cell_s / CELL_PARTS, CELLS_FRESH_MIN_S), CELLS_FRESH_MAX_S)
+def _fresh_s(span: ChartSpan) -> float:
+    return min(max(span.reach.seconds / FRESH_PART, FRESH_MIN_S), FRESH_MAX_S)
 
 
 class Recent:
@@ -74,41 +69,35 @@ class Recent:
         self._forget({instance.probe_instance.key for instance in snapshot.probe_instances})
         ask = partial(OverTime(self._archive.queries.database).verdicts, span.since, span.now, span.reach.cell_s)
         try:
-            found = self._fresh(f"timeline {span.reach}", _cells_fresh_s(span), ask)
+            found = self.fresh(f"timeline {span.reach}", _fresh_s(span), ask)
         except StatusError:
             return Timeline(span, {})
         return timeline_of((instance.probe_instance.key for instance in snapshot.probe_instances), found, span)
 
     def charts_of(self, instance: ProbeInstance, span: ChartSpan) -> tuple[Plot, ...]:
         """Return the charts of one probe instance. Raises the errors of the store."""
-        fresh_s = min(max(span.bin_s, CHARTS_FRESH_MIN_S), CHARTS_FRESH_MAX_S)
-        return self._fresh((instance.key, span.reach), fresh_s, lambda: self._charts(instance, span))
+        archive = self._archive
+
+        def ask() -> tuple[Plot, ...]:
+            return duration_plots(bins_of(archive, instance.key, span), instance.interval_s, span, archive.objectives)
+
+        return self.fresh((instance.key, span.reach), _fresh_s(span), ask)
 
     def latency_map(self, instance: ProbeInstance, indicator: Indicator, span: ChartSpan) -> HeatMap | None:
         """Return the distribution of a probe instance's latencies over a span of whole cells. Raises the errors of the store."""
         limit_s = thresholds(self._archive.objectives).get(indicator)
-        ask = partial(OverTime(self._archive.queries.database).histograms, instance.key, indicator)
 
-        def made() -> tuple[HeatMap | None]:
-            return (latency_map(ask(span.since, span.now, span.reach.cell_s), span, limit_s),)
+        def ask() -> HeatMap | None:
+            over_time = OverTime(self._archive.queries.database)
+            return latency_map(
+                over_time.histograms(instance.key, indicator, span.since, span.now, span.reach.cell_s), span, limit_s
+            )
 
-        return self._fresh((instance.key, span.reach, indicator), _cells_fresh_s(span), made)[0]
+        return self.fresh((instance.key, span.reach, indicator), _fresh_s(span), ask)
 
     def hot_keys(self) -> HotKeys:
         """Return the first hot keys of the newest report. Never fails."""
-        return self._fresh(Job.HOT_KEYS, HOT_KEYS_FRESH_S, self._hot_keys)
-
-    def monthly_uptime(self, now: float) -> tuple[MonthlyUptime, ...]:
-        """Return the uptime of each target by month. Raises the errors of the store."""
-        return self._fresh("uptime", UPTIME_FRESH_S, lambda: self._archive.monthly_uptime(now))
-
-    def acknowledgements(self, now: float) -> Acknowledgements:
-        """Return the number of incidents acknowledged in time. Raises the errors of the store."""
-        ask = partial(self._archive.queries.acknowledgements, now)
-        return self._fresh("acknowledgements", ACKNOWLEDGEMENTS_FRESH_S, ask)
-
-    def _charts(self, instance: ProbeInstance, span: ChartSpan) -> tuple[Plot, ...]:
-        return duration_plots(bins_of(self._archive, instance.key, span), instance.interval_s, span, self._archive.objectives)
+        return self.fresh(Job.HOT_KEYS, HOT_KEYS_FRESH_S, self._hot_keys)
 
     def _hot_keys(self) -> HotKeys:
         if self._archive.reports is None:
@@ -119,13 +108,14 @@ class Recent:
             return HotKeys(None, "The place of the reports cannot be reached at the moment.")
         return HotKeys(report, "" if report is not None else "There is no report yet.")
 
-    def _fresh(self, name: object, fresh_s: float, ask: Callable[[], _Value]) -> _Value:
+    def fresh(self, name: object, fresh_s: float, ask: Callable[[], _Value]) -> _Value:
+        """Return the answer to a question, at most `fresh_s` seconds old. Each `name` has one question; raises what that raises."""
         now = monotonic_s()
-        asked_t, value = self._answers.get(name, (0.0, None))
-        if value is None or now - asked_t >= fresh_s:
+        asked_t, value = self._answers.get(name, (-inf, None))
+        if now - asked_t >= fresh_s:
             value = ask()
             self._answers[name] = now, value
-        return value  # type: ignore[return-value]  # under each name stands what its question gives
+        return value  # type: ignore[return-value]  # the answer to the question of this name
 
     def _forget(self, instances: set[InstanceKey]) -> None:
         for name in [name for name in self._answers if isinstance(name, tuple) and name[0] not in instances]:

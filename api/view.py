@@ -14,15 +14,11 @@ from prober.reports.values import BurnReport, HotKeysReport
 from prober.runs.probe_instance import InstanceKey
 from prober.schedule.forecast import Detectable, detectable_on
 from prober.sinks.live.feed import LiveFeed
-from prober.sinks.live.incidents import Acknowledgement
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.metrics.label_values import Job
-from prober.sinks.status.over_time import monthly_uptime
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective
-from prober.slo.uptime import MonthlyUptime
 
 
 class View(Protocol):
@@ -88,10 +84,6 @@ class Archive:
         """Return all comparisons with the runs until now, seconds since 1970. Raises the errors of the store."""
         return tuple(compare_stored(self.queries, each.settings, each.common, now) for each in self.comparisons)
 
-    def monthly_uptime(self, now: float) -> tuple[MonthlyUptime, ...]:
-        """Return the uptime of each target by month, the newest month first. Raises the errors of the store."""
-        return monthly_uptime(self.queries.database, now)
-
     def newest_hot_keys(self, limit: int = ROWS_MAX) -> HotKeysReport | None:
         """Return the newest report on hot keys, with at most `limit` keys; None without a report. Raises HistoryError."""
         day = None if self.reports is None else self.reports.latest_day(Job.HOT_KEYS)
@@ -101,13 +93,6 @@ class Archive:
         """Return the newest report about an objective; None without a report. Raises HistoryError."""
         day = None if self.reports is None else self.reports.latest_day(Job.SLO_BURN)
         return None if self.reports is None or day is None else self.reports.slo_burn(day, objective=objective)
-
-    def acknowledge(self, incident_id: str, said: Acknowledgement) -> bool:
-        """Store an acknowledgement of an incident.
-
-        Returns False if the incident does not exist. Raises the errors of the store.
-        """
-        return StatusStore(self.queries.database).acknowledge(incident_id, said)
 
     def follow(self, config: Config) -> None:
         """Apply another configuration."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final, TypeAlias
 from urllib.parse import quote, urlencode
 
@@ -37,7 +38,7 @@ from prober.probes.catalogue import is_fed
 from prober.sinks.live.snapshot import InstanceSnapshot, StatusSnapshot
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.listings import FindingFilter, Item, Page, RunFilter
-from prober.sinks.status.over_time import OverTime
+from prober.sinks.status.over_time import OverTime, monthly_uptime
 from prober.sinks.status.queries import FindingGroup
 from prober.sinks.status.records import FindingRecord, Shown
 from prober.sinks.status.slices import counted_windows
@@ -52,6 +53,8 @@ SITE_RUNS_MAX: Final = 5
 SITE_FINDINGS_MAX: Final = 5
 KEY_FINDINGS_MAX: Final = 20
 DAYS_SHOWN_MAX: Final = 14
+ACKNOWLEDGEMENTS_FRESH_S: Final = 5.0
+UPTIME_FRESH_S: Final = 300.0
 ACKNOWLEDGED_H: Final = 8
 """Default duration of an acknowledgement."""
 
@@ -83,7 +86,8 @@ class PageContents:
         """Return a page of incidents."""
         feed = urlencode(as_query(asked, without={"cursor", "limit"}))
         listed = _listed(self._archive.queries.incidents, asked, snapshot)
-        acknowledged = self._recent.acknowledgements(snapshot.at)
+        ask = partial(self._archive.queries.acknowledgements, snapshot.at)
+        acknowledged = self._recent.fresh("acknowledgements", ACKNOWLEDGEMENTS_FRESH_S, ask)
         return {**listed, "runbooks": self._runbooks, "feed": feed, "symptoms": tuple(Symptom), "acknowledged": acknowledged}
 
     def incident(self, incident_id: str, snapshot: StatusSnapshot) -> Values:
@@ -190,7 +194,8 @@ class PageContents:
 
     def uptime(self, snapshot: StatusSnapshot) -> tuple[MonthlyUptime, ...]:
         """Return the uptime of each target by month, a few minutes old at most. Raises the errors of the store."""
-        return self._recent.monthly_uptime(snapshot.at)
+        ask = partial(monthly_uptime, self._archive.queries.database, snapshot.at)
+        return self._recent.fresh("uptime", UPTIME_FRESH_S, ask)
 
     def runs(self, asked: RunParameters, snapshot: StatusSnapshot) -> Values:
         """Return a page of runs."""

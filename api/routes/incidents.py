@@ -27,6 +27,7 @@ from prober.core.kinds import Symptom
 from prober.sinks.live.condition import Condition
 from prober.sinks.live.incidents import Acknowledgement, Incident
 from prober.sinks.status.listings import Page
+from prober.sinks.status.store import StatusStore
 from prober.slo.acknowledgements import PERIOD_S, WITHIN_S
 
 router = APIRouter(tags=["incidents"])
@@ -237,7 +238,7 @@ def acknowledge(
 
     It replaces an earlier acknowledgement. Needs the token: `Authorization: Bearer TOKEN`.
     """
-    archive.acknowledge(incident_id, Acknowledgement(wall_s(), said.by, said.note, said.until_s))
+    StatusStore(archive.queries.database).acknowledge(incident_id, Acknowledgement(wall_s(), said.by, said.note, said.until_s))
     return IncidentAnswer.of(incident_of(archive, incident_id))
 
 
