@@ -50,17 +50,33 @@ def values_of(model: type[BaseModel], source: object) -> dict[str, Any]:
     return {name: value for name, value in given if value is not _MISSING}
 
 
-class OfInstance(Answer):
-    """Fields of a probe instance: one probe on one target, seen from one vantage."""
+class OfPlace(Answer):
+    """Fields of the place of a probe: one target, seen from one vantage."""
 
-    probe: Probe
-    """Name of the probe."""
     target: Target
     """Name of the target."""
     vantage: Vantage
     """Vantage of the observation."""
     part: Part
     """Part of the probe's keys, such as `2/4`; empty if they are not divided."""
+
+
+class OfInstance(OfPlace):
+    """Fields of a probe instance."""
+
+    probe: Probe
+    """Name of the probe."""
+
+
+class Counts(Answer):
+    """Numbers of good, bad and undecided events."""
+
+    good: Count
+    """Number of good events."""
+    bad: Count
+    """Number of bad events."""
+    undecided: Count
+    """Number of events that are neither provably good nor provably bad."""
 
 
 class Listed(Answer):

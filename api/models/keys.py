@@ -63,8 +63,8 @@ class KeyCourseAnswer(Answer, schema="KeyCourse"):
     """Largest age of the oldest waiting message."""
 
 
-class HotKey(Answer):
-    """A key with more than its share of load or delay."""
+class OfTopic(Answer):
+    """Fields of a topic on a target."""
 
     target: Target
     """Name of the target."""
@@ -74,8 +74,18 @@ class HotKey(Answer):
     """Region of the target."""
     topic: Topic
     """Full name of the topic."""
+
+
+class OfSubscription(OfTopic):
+    """Fields of a subscription and its topic."""
+
     subscription: Subscription
     """Full name of the subscription."""
+
+
+class HotKey(OfSubscription):
+    """A key with more than its share of load or delay."""
+
     key: Key
     """Ordering key."""
     heat: Annotated[str, Field(examples=["consumer-bound"])]
@@ -96,22 +106,12 @@ class HotKey(Answer):
     """Load of the key by half hour of the day; empty if it was not examined minute by minute."""
 
 
-class KeySpread(Answer):
+class KeySpread(OfSubscription):
     """Distribution of the messages of a subscription's topic over keys.
 
     Unknown values are null.
     """
 
-    target: Target
-    """Name of the target."""
-    environment: Annotated[str, Field(examples=["production"])]
-    """Environment of the target."""
-    region: Annotated[str, Field(examples=["europe-west1"])]
-    """Region of the target."""
-    topic: Topic
-    """Full name of the topic."""
-    subscription: Subscription
-    """Full name of the subscription."""
     exact: bool
     """Whether each key was counted; otherwise sketches were used."""
     keys: Count
@@ -175,17 +175,9 @@ class TopKeyAnswer(Answer, schema="TopKey"):
     """Largest age of its messages at delivery in the last minute, by publish time; null: not measured."""
 
 
-class StreamAnswer(Answer, schema="Stream"):
+class StreamAnswer(OfTopic, schema="Stream"):
     """A stream of other publishers that the probe `observe` has read in the last ten minutes."""
 
-    target: Target
-    """Name of the target."""
-    environment: Annotated[str, Field(examples=["production"])]
-    """Environment of the target."""
-    region: Annotated[str, Field(examples=["europe-west1"])]
-    """Region of the target."""
-    topic: Topic
-    """Full name of the topic."""
     subscription: Annotated[str, Field(examples=["okp-prober-0-shop-observe"])]
     """The prober's own subscription, under its name in metrics."""
     observed_at: Time

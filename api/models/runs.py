@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from api.models.base import Answer, Count, Instance, Listed, OfInstance, RunId, Seconds, Subscription, Time, Topic
+from api.models.base import Answer, Count, Counts, Instance, Listed, OfInstance, RunId, Seconds, Subscription, Time, Topic
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.slo.figures import Figure
@@ -58,17 +58,6 @@ class LastRunAnswer(RunSummaryAnswer, schema="LastRun"):
     """Findings of the run, by kind and status."""
     counters: Counters
     """Counters of the checker."""
-
-
-class CountsAnswer(Answer, schema="Counts"):
-    """Numbers of good, bad and undecided events."""
-
-    good: Count
-    """Number of good events."""
-    bad: Count
-    """Number of bad events."""
-    undecided: Count
-    """Number of events that are neither provably good nor provably bad."""
 
 
 class DurationsAnswer(Answer, schema="Durations"):
@@ -137,7 +126,7 @@ class RunDetail(RunAnswer):
     """Number of its findings that are not stored individually. Information never is, and is not counted here."""
     counters: Counters
     """Counters of the checker."""
-    checks: Mapping[Indicator, CountsAnswer]
+    checks: Mapping[Indicator, Counts]
     """Counts for objectives, by indicator."""
     durations: Mapping[Indicator, DurationsAnswer]
     """Latencies, and the age of the oldest unacknowledged message, sampled once a second; missing if not measured."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AliasPath, Field, FiniteFloat
 
-from api.models.base import Answer, Count, Labels, Listed, Seconds, Target, Time
+from api.models.base import Answer, Count, Counts, Labels, Listed, Seconds, Target, Time
 from api.models.keys import Day
 from prober.core.verdict import Verdict
 from prober.slo.indicators import Indicator
@@ -90,7 +90,7 @@ class SloList(Listed):
     """The objectives."""
 
 
-class Window(Answer):
+class Window(Counts):
     """An objective on a target over one window that ends now.
 
     Unknown values are null.
@@ -98,12 +98,6 @@ class Window(Answer):
 
     window_s: Annotated[Seconds, Field(examples=[300])]
     """Length of the window, precise to half a minute up to 2 h, to two and a half minutes up to a day, else to half an hour."""
-    good: Count
-    """Number of good events."""
-    bad: Count
-    """Number of bad events."""
-    undecided: Count
-    """Number of events that are neither provably good nor provably bad."""
     error_ratio: Ratio | None
     """Share of bad events among good and bad ones."""
     burn_rate: BurnRate | None

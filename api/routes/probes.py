@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from api import problems
 from api.dependencies import Service, Snapshot
-from api.models.base import Answer, Listed, Part, Probe, Target, Vantage
+from api.models.base import Answer, Listed, OfPlace, Part, Probe, Target, Vantage
 from api.models.probe_instances import InstanceAnswer, InstanceState
 from api.query_parameters import QueryParameters, is_at
 from prober.probes.catalogue import PROBES
@@ -65,15 +65,9 @@ class RunOrder(Answer):
     """Part of the probe's keys."""
 
 
-class Begun(Answer):
+class Begun(OfPlace):
     """Result of a request for a run at one probe instance."""
 
-    target: Target
-    """Name of the target."""
-    vantage: Vantage
-    """Vantage of the probe instance."""
-    part: Part
-    """Part of the probe's keys, such as `2/4`; empty if they are not divided."""
     begun: bool
     """Whether a run has started."""
     run_id: Annotated[str | None, Field(examples=["ordering-1f3a9c02b7d4"])]

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from api.charts import ChartSpan, TimeRange
 from api.dependencies import Snapshot, Stored, StoredSnapshot
 from api.lookups import objective_of
-from api.models.base import Answer, Count, Part, Probe, Seconds, Target, Time, Vantage
+from api.models.base import Answer, Count, Counts, OfPlace, Probe, Seconds, Target, Time
 from api.models.slos import Name
 from api.query_parameters import ChartParameters, InstanceParameters
 from api.recent import bins_of, slices_of
@@ -53,15 +53,9 @@ class PointAnswer(Answer, schema="Point"):
     """Durations of these runs; an indicator without a measurement is missing."""
 
 
-class InstanceSeries(Answer):
+class InstanceSeries(OfPlace):
     """Durations at one probe instance."""
 
-    target: Target
-    """Name of the target."""
-    vantage: Vantage
-    """Vantage of the probe instance."""
-    part: Part
-    """Part of the probe's keys, such as `2/4`; empty if they are not divided."""
     points: tuple[PointAnswer, ...]
     """Points, the oldest first; periods without ended runs have none."""
 
@@ -79,17 +73,11 @@ class ProbeSeries(Answer):
     """All requested probe instances."""
 
 
-class SliceAnswer(Answer, schema="Slice"):
+class SliceAnswer(Counts, schema="Slice"):
     """Counts of a period."""
 
     at: Time
     """Start of the period."""
-    good: Count
-    """Number of good events."""
-    bad: Count
-    """Number of bad events."""
-    undecided: Count
-    """Number of undecided events."""
 
 
 class TargetSeries(Answer):
