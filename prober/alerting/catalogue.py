@@ -34,7 +34,6 @@ from prober.alerting.rules import (
     RecordingRule,
     RuleGroup,
     Severity,
-    Summary,
     as_yaml,
 )
 from prober.core.findings import Kind
@@ -105,13 +104,15 @@ def _rule(entry: Mapping[str, str], known: Mapping[str, Any]) -> RecordingRule |
         filled["expr"],
         Severity(filled["severity"]),
         Owner(filled["owner"]),
-        Summary(filled["summary"], filled.get("value", ""), filled.get("subject", "")),
+        filled["summary"],
         filled["description"],
         Dashboard(filled["dashboard"]),
         tuple(filter(None, filled["by"].split(", "))),
         duration_s(filled["for"]) if "for" in filled else 0.0,
         {"evidence": filled["evidence"]} if "evidence" in filled else {},
         filled.get("page", ""),
+        filled.get("value", ""),
+        filled.get("subject", ""),
     )
 
 

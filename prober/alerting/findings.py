@@ -31,7 +31,6 @@ from prober.alerting.rules import (
     RecordingRule,
     RuleGroup,
     Severity,
-    Summary,
     value_of,
 )
 from prober.core.findings import Kind, Status
@@ -162,12 +161,13 @@ def _proven(name: str, expression: str, severity: Severity, summary: str, descri
         expression,
         severity,
         Owner.SERVICE,
-        Summary(summary, f"findings: {COUNT}"),
+        summary,
         description,
         Dashboard.ORDERING,
         FOUND,
         labels={"evidence": str(AlertBasis.PROOF), "status": str(status)},
         page=f"findings?target={value_of('target')}&kind={value_of('kind')}&status={status}",
+        value=f"findings: {COUNT}",
     )
 
 
@@ -181,13 +181,14 @@ def _rising(objectives: Iterable[Objective]) -> AlertingRule:
         binary("and", f"{aggregate(outside_maintenance(age), SUBSCRIPTION, 'max')} > {prom_number(limit_s)}", rising),
         Severity.WARNING,
         Owner.SERVICE,
-        Summary("The oldest unacknowledged message is old and grows older.", DURATION),
+        "The oldest unacknowledged message is old and grows older.",
         f"The oldest message {ON_SUBSCRIPTION} without an acknowledgement is {{{{ $value | humanizeDuration }}}} old, more than "
         f"{prom_number(limit_s)} s, and has been growing older for {prom_duration(RISING_FOR_S)}.",
         Dashboard.KEYS,
         SUBSCRIPTION,
         RISING_FOR_S,
         {"evidence": str(AlertBasis.MEASUREMENT)},
+        value=DURATION,
     )
 
 

@@ -46,7 +46,6 @@ from prober.alerting.rules import (
     RecordingRule,
     RuleGroup,
     Severity,
-    Summary,
 )
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import CHECKS, LATENCIES
@@ -178,16 +177,14 @@ def _burn(objective: Objective, urgency: Urgency, alerts: Sequence[BurnAlert]) -
         expressions[0] if len(expressions) == 1 else binary("or", *map(bracketed, expressions)),
         severities[urgency],
         Owner.SERVICE,
-        Summary(
-            "The error budget of an objective is burning too fast.",
-            f'{{{{ $value | printf "%.1f" }}}} times the allowed rate over {" or ".join(prom_duration(one.long_s) for one in alerts)}',
-        ),
+        "The error budget of an objective is burning too fast.",
         f"{_sentence_of(objective)} On {ON_TARGET} the error budget burns "
         f'{{{{ $value | printf "%.1f" }}}} times as fast as the objective allows: {", or ".join(reasons)}.',
         _DASHBOARDS[objective.indicator],
         BY,
         labels=_labels(objective),
         page=f"slos/{objective.name}",
+        value=f'{{{{ $value | printf "%.1f" }}}} times the allowed rate over {" or ".join(prom_duration(one.long_s) for one in alerts)}',
     )
 
 
@@ -213,7 +210,7 @@ def _exhausted(objective: Objective) -> AlertingRule:
         binary("and", f"{_of(objective, SPENT)} >= 1", enough, covered),
         Severity.WARNING,
         Owner.SERVICE,
-        Summary("The error budget of an objective is spent.", SHARE),
+        "The error budget of an objective is spent.",
         f"{_sentence_of(objective)} On {ON_TARGET} {{{{ $value | humanizePercentage }}}} of the error budget of "
         f"{prom_duration(objective.window_s)} is spent.",
         Dashboard.OVERVIEW,
@@ -221,6 +218,7 @@ def _exhausted(objective: Objective) -> AlertingRule:
         for_s=EXHAUSTED_FOR_S,
         labels=_labels(objective),
         page=f"slos/{objective.name}",
+        value=SHARE,
     )
 
 

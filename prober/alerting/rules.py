@@ -93,42 +93,32 @@ class RecordingRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """A summary, in one line, different for all firing alerts.
-
-    sentence   the same for every occurrence.
-    value      a template of the value, empty if the value has no meaning.
-    subject    a template of the labels, if some series of the rule lack some of them; by default derived from the labels of the rule.
-    """
-
-    sentence: str
-    value: str = ""
-    subject: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class AlertingRule:
     """An alerting rule.
 
-    summary       the labels in `by`, a sentence, and the value.
+    sentence      the same for every occurrence; with subject and value it is the summary.
     description   a template; may name the labels in `by`, and `$value`.
     by            the labels of the expression's result that links and the description use.
     for_s         how long the expression must hold before it fires.
     labels        further labels, beside severity and owner.
     page          the prober's page about it: a path with templates, without the leading slash.
+    value         a template of the value, empty if the value has no meaning.
+    subject       a template of the labels, if some series of the rule lack some of them; by default derived from `by`.
     """
 
     name: str
     expression: str
     severity: Severity
     owner: Owner
-    summary: Summary
+    sentence: str
     description: str
     dashboard: Dashboard
     by: tuple[str, ...] = ()
     for_s: float = 0.0
     labels: Mapping[str, str] = field(default_factory=dict)
     page: str = ""
+    value: str = ""
+    subject: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +164,9 @@ def _alert(rule: AlertingRule, options: Options) -> Document:
 
 def _summary(rule: AlertingRule) -> str:
     """Return `target/probe/vantage, part 1/2 (environment, region), job/instance: sentence (value)`, with the labels that the rule has."""
-    subject = rule.summary.subject or subject_of(rule.by)
-    value = f" ({rule.summary.value})" if rule.summary.value else ""
-    return f"{subject}{': ' if subject else ''}{rule.summary.sentence.removesuffix('.')}{value}."
+    subject = rule.subject or subject_of(rule.by)
+    value = f" ({rule.value})" if rule.value else ""
+    return f"{subject}{': ' if subject else ''}{rule.sentence.removesuffix('.')}{value}."
 
 
 def subject_of(by: Iterable[str]) -> str:
