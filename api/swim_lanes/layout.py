@@ -7,7 +7,7 @@ words above the arrows, so that arrows may be short, and with fewer columns of s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from api.swim_lanes.lettering import BOLD, clean, wrapped
@@ -98,7 +98,7 @@ class Layout:
     def banner(self, words: str) -> list[str]:
         """Return the lines of words that concern every column."""
         left, right = self.across()
-        return banner_lines(words, right - left)
+        return list(wrapped(clean(words), right - left - 12.0, SMALL, LINES_MAX))
 
     def across(self) -> tuple[float, float]:
         """Return the horizontal extent of such words."""
@@ -132,12 +132,7 @@ def plan_of(sheet: Sheet, columns: int, rows: Sequence[Row], reason: str, top: f
         is_stacked = sheet.is_stacked and isinstance(row.shape, Arrow)
         y.append(edges[-1] + (high - 12.0 if is_stacked else high / 2))
         edges.append(edges[-1] + high + (LINE * len(lines) + 4.0 if row.mark is Mark.WRONG else 0.0))
-    return Layout(sheet, at, gap, top, tuple(edges), tuple(y), total, plan.start, plan.in_ms, lines)
-
-
-def banner_lines(words: str, room: float) -> list[str]:
-    """Return the lines of words in a frame of this width."""
-    return list(wrapped(clean(words), room - 12.0, SMALL, LINES_MAX))
+    return replace(plan, edges=tuple(edges), y=tuple(y))
 
 
 def _height(plan: Layout, row: Row) -> float:
