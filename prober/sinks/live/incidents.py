@@ -115,11 +115,7 @@ class Incident:
     @property
     def kinds(self) -> Counter[Kind]:
         """Findings by kind, the most frequent first."""
-        total: dict[Kind, int] = {}
-        for kinds in self.affected.values():
-            for kind, count in kinds.items():
-                total[kind] = total.get(kind, 0) + count
-        return Counter(dict(sorted(total.items(), key=lambda counted: -counted[1])))
+        return Counter(dict(sum(self.affected.values(), Counter[Kind]()).most_common()))
 
     @property
     def findings(self) -> int:

@@ -6,8 +6,8 @@ A *probe instance* is a probe on a target, at a vantage. Times are seconds since
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from prober.config.following import ConfigurationStatus
 from prober.core.findings import Kind, Status
@@ -20,7 +20,15 @@ from prober.sinks.live.condition import Condition, of_run, worst_of
 from prober.sinks.live.incidents import Incident
 from prober.slo.budgets import SloSnapshot
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 BLIND_RUNS_MIN: Final = 2
+
+
+def fields_from(kind: type[DataclassInstance], source: object, *without: str) -> dict[str, Any]:
+    """Return the fields of a dataclass by name, each from the attribute of the same name of `source`."""
+    return {one.name: getattr(source, one.name) for one in fields(kind) if one.name not in without}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +65,8 @@ class LastRun(RunSummary):
     @classmethod
     def of(cls, result: RunResult) -> LastRun:
         """Return the record of a run from its result."""
-        return cls(
-            result.run_id,
-            result.verdict,
-            result.reason,
-            result.started_at,
-            result.duration_s,
-            internal_error=result.internal_error,
-            seed=result.seed,
-            topic=result.topic,
-            subscription=result.subscription,
-            findings=tuple(FindingCount(*sort, count) for sort, count in result.counts.items()),
-            counters=dict(result.counters),
-        )
+        counted = tuple(FindingCount(*sort, count) for sort, count in result.counts.items())
+        return cls(**fields_from(cls, result, "findings"), findings=counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,22 +121,22 @@ class InstanceSnapshot:
     """
 
     probe_instance: ProbeInstance
-    verdict: Verdict | None
-    status: Condition
-    since: float | None
-    overdue_s: float | None
-    running_since: float | None
-    next_run_at: float | None
-    last_run: LastRun | None
-    last_pass_at: float | None
-    history: tuple[RunSummary, ...]
-    runs: Mapping[Verdict, int]
-    findings: tuple[FailingFinding, ...]
-    findings_dropped: int
-    runs_expected: int
-    runs_skipped: int
-    last_skip: SkippedRun | None
-    maintenance: str | None
+    verdict: Verdict | None = None
+    status: Condition = Condition.STARTING
+    since: float | None = None
+    overdue_s: float | None = None
+    running_since: float | None = None
+    next_run_at: float | None = None
+    last_run: LastRun | None = None
+    last_pass_at: float | None = None
+    history: tuple[RunSummary, ...] = ()
+    runs: Mapping[Verdict, int] = field(default_factory=lambda: dict.fromkeys(Verdict, 0))
+    findings: tuple[FailingFinding, ...] = ()
+    findings_dropped: int = 0
+    runs_expected: int = 0
+    runs_skipped: int = 0
+    last_skip: SkippedRun | None = None
+    maintenance: str | None = None
 
     @property
     def is_counted(self) -> bool:

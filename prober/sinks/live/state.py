@@ -10,11 +10,10 @@ that does not step.
 
 from __future__ import annotations
 
-from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from math import inf
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from prober.config.following import ConfigurationStatus
 from prober.core.findings import FAILING
@@ -39,6 +38,7 @@ from prober.sinks.live.snapshot import (
     RunSummary,
     SkippedRun,
     StatusSnapshot,
+    fields_from,
 )
 from prober.slo.budgets import MeasuredHours, SloSnapshot, slo_of
 from prober.slo.indicators import Indicator
@@ -125,9 +125,9 @@ class LiveState:
         """Watch a probe instance. If an instance with its key was watched before, replace it and keep its record."""
         known = self._records.get(instance.key)
         if known is None:
-            self._records[instance.key] = _Record(instance, at)
+            self._records[instance.key] = _Record(InstanceSnapshot(instance), at)
         else:
-            known.probe_instance, known.waiting_since, known.next_run_at = instance, at, None
+            known.shown, known.waiting_since = replace(known.shown, probe_instance=instance, next_run_at=None), at
         self.changes += 1
         self._probes.setdefault(instance.target, set()).add(instance.probe)
 
@@ -141,15 +141,16 @@ class LiveState:
 
     def planned(self, instance: ProbeInstance, at: float | None) -> None:
         """Record the start of the next run; None: unknown."""
-        self._records[instance.key].next_run_at = at
+        self._change(instance, next_run_at=at)
 
     def expected(self, instance: ProbeInstance) -> None:
         """Count a scheduled run."""
-        self._records[instance.key].expected += 1
+        self._change(instance, runs_expected=self._records[instance.key].shown.runs_expected + 1)
 
     def skipped(self, instance: ProbeInstance, reason: str, at: float) -> None:
         """Count a scheduled run that did not start."""
-        self._records[instance.key].skip(SkippedRun(reason, at))
+        skipped = self._records[instance.key].shown.runs_skipped + 1
+        self._change(instance, runs_skipped=skipped, last_skip=SkippedRun(reason, at))
         self.changes += 1
 
     def begin(self, run: RunBegun) -> LiveRun:
@@ -159,8 +160,7 @@ class LiveState:
 
     def started(self, instance: ProbeInstance, at: float) -> None:
         """Record that a run is in progress."""
-        record = self._records[instance.key]
-        record.probe_instance, record.running_since = instance, at
+        self._change(instance, probe_instance=instance, running_since=at)
         self.changes += 1
 
     def over(self, instance: ProbeInstance) -> None:
@@ -168,9 +168,8 @@ class LiveState:
 
         `ended` records the result, if it counts.
         """
-        record = self._records.get(instance.key)
-        if record is not None:  # otherwise the probe instance belongs to another prober now
-            record.running_since = None
+        if instance.key in self._records:  # otherwise the probe instance belongs to another prober now
+            self._change(instance, running_since=None)
         self.changes += 1
 
     def ended(self, instance: ProbeInstance, result: RunResult, at: float) -> None:
@@ -222,7 +221,7 @@ class LiveState:
             self._version,
             self._instance,
             self._started_at,
-            tuple(record.snapshot(now, self._open(record.probe_instance.target, now)) for record in self._records.values()),
+            tuple(record.snapshot(now, self._open(record.shown.probe_instance.target, now)) for record in self._records.values()),
             tuple(self._slos(now)),
             troubles,
             (
@@ -241,6 +240,10 @@ class LiveState:
             streams=streams,
         )
 
+    def _change(self, instance: ProbeInstance, **changes: Any) -> None:
+        record = self._records[instance.key]
+        record.shown = replace(record.shown, **changes)
+
     def _open(self, target: str, now: float) -> _Open:
         """Return the open incidents of a target that this process has seen since its start; the store may contain more."""
         incidents = {symptom: one for symptom, one in self._incidents.get(target, {}).items() if one.is_open(now)}
@@ -250,7 +253,9 @@ class LiveState:
 
     def _overall(self, now: float) -> Verdict:
         """Return the verdict of all probe instances and record the time of its change."""
-        conditions = (record.condition(now, self._open(record.probe_instance.target, now)) for record in self._records.values())
+        conditions = (
+            record.condition(now, self._open(record.shown.probe_instance.target, now)) for record in self._records.values()
+        )
         verdict = worst(filter(None, (condition.verdict for condition in conditions)))
         if verdict is not self._verdict:
             self._verdict, self._since = verdict, now
@@ -283,104 +288,72 @@ class _Open(NamedTuple):
 
 @dataclass(slots=True)
 class _Record:
-    """Record of one probe instance. `waiting_since`: start of the wait for the end of a run."""
+    """Record of one probe instance. `shown`: its snapshot but for what depends on time or other probe instances.
 
-    probe_instance: ProbeInstance
+    `waiting_since`: start of the wait for the end of a run.
+    """
+
+    shown: InstanceSnapshot
     waiting_since: float
-    since: float | None = None
-    running_since: float | None = None
-    next_run_at: float | None = None
-    last_run: LastRun | None = None
     is_unreachable: bool = False
-    last_pass_at: float | None = None
     longest_s: float = 0.0
-    history: deque[RunSummary] = field(default_factory=lambda: deque(maxlen=RUNS_KEPT_MAX))
-    runs: Counter[Verdict] = field(default_factory=lambda: Counter(dict.fromkeys(Verdict, 0)))
-    findings: tuple[FailingFinding, ...] = ()
-    expected: int = 0
-    skipped: int = 0
-    last_skip: SkippedRun | None = None
-    maintenance: str | None = None
-
-    @property
-    def verdict(self) -> Verdict | None:
-        return self.last_run.verdict if self.last_run else None
-
-    def skip(self, skip: SkippedRun) -> None:
-        self.skipped += 1
-        self.last_skip = skip
 
     def end(self, result: RunResult, at: float) -> tuple[FailingFinding, ...]:
         """Record an ended run; return the findings that failed it."""
-        if result.verdict is not self.verdict:
-            self.since = at
-        self.running_since = None
-        self.waiting_since = at
-        self.longest_s = max(self.longest_s, result.duration_s)
-        self.last_run, self.is_unreachable = LastRun.of(result), result.unreachable
-        self.history.append(_summary(result))
-        self.runs[result.verdict] += 1
-        if result.verdict is Verdict.PASS:
-            self.last_pass_at = at
-        numbered = enumerate(result.findings, 1)
+        shown, numbered = self.shown, enumerate(result.findings, 1)
         failing = tuple(_finding(result, number, made, at) for number, made in numbered if made.finding.status in FAILING)
-        self.findings = (*failing, *self.findings)[:FINDINGS_KEPT_MAX]
+        self.waiting_since, self.is_unreachable = at, result.unreachable
+        self.longest_s = max(self.longest_s, result.duration_s)
+        self.shown = replace(
+            shown,
+            verdict=result.verdict,
+            since=shown.since if result.verdict is shown.verdict else at,
+            running_since=None,
+            last_run=LastRun.of(result),
+            last_pass_at=at if result.verdict is Verdict.PASS else shown.last_pass_at,
+            history=(*shown.history, RunSummary(**fields_from(RunSummary, result)))[-RUNS_KEPT_MAX:],
+            runs={**shown.runs, result.verdict: shown.runs[result.verdict] + 1},
+            findings=(*failing, *shown.findings)[:FINDINGS_KEPT_MAX],
+        )
         return failing
 
     def maintain(self, reason: str | None, at: float) -> bool:
         """Record the maintenance; return whether it changed."""
-        if self.maintenance is not None and reason is None:
+        before = self.shown.maintenance
+        if before is not None and reason is None:
             self.waiting_since = at
-        before, self.maintenance = self.maintenance, reason
+        self.shown = replace(self.shown, maintenance=reason)
         return before != reason
 
     def overdue_s(self, now: float) -> float | None:
-        late_s = now - self.waiting_since - MISSED_INTERVALS_MAX * self.probe_instance.interval_s - self.longest_s
-        return late_s if late_s > 0.0 and self.maintenance is None else None
+        late_s = now - self.waiting_since - MISSED_INTERVALS_MAX * self.shown.probe_instance.interval_s - self.longest_s
+        return late_s if late_s > 0.0 and self.shown.maintenance is None else None
 
     def condition(self, now: float, known: _Open) -> Condition:
-        if self.maintenance is not None:
+        shown = self.shown
+        if shown.maintenance is not None:
             return Condition.MAINTENANCE
         if known.is_lost or (self.is_unreachable and Symptom.OUTAGE in known.incidents):
             return Condition.OUTAGE
-        if self.last_run is None:
-            is_late = now - self.waiting_since > self.probe_instance.interval_s + FIRST_RUN_MAX_S
+        if shown.last_run is None:
+            is_late = now - self.waiting_since > shown.probe_instance.interval_s + FIRST_RUN_MAX_S
             return Condition.UNKNOWN if is_late else Condition.STARTING
-        late = self.overdue_s(now) is not None and self.verdict is Verdict.PASS
-        return Condition.UNKNOWN if late else of_run(self.last_run.verdict, self.last_run.reason)
-
-    def open_findings(self, incidents: Mapping[Symptom, Incident]) -> tuple[FailingFinding, ...]:
-        begun = {symptom: one.first_at for symptom, one in incidents.items() if self.probe_instance.key in one.affected}
-        return tuple(one for one in self.findings if one.found_at >= begun.get(symptom_of(one.kind), inf))
+        is_stale = self.overdue_s(now) is not None and shown.verdict is Verdict.PASS
+        return Condition.UNKNOWN if is_stale else of_run(shown.last_run.verdict, shown.last_run.reason)
 
     def snapshot(self, now: float, known: _Open) -> InstanceSnapshot:
-        findings = self.open_findings(known.incidents)
-        counted = sum(one.affected.get(self.probe_instance.key, Counter()).total() for one in known.incidents.values())
-        return InstanceSnapshot(
-            probe_instance=self.probe_instance,
-            verdict=self.verdict,
+        key = self.shown.probe_instance.key
+        affecting = {symptom: one for symptom, one in known.incidents.items() if key in one.affected}
+        begun = {symptom: one.first_at for symptom, one in affecting.items()}
+        findings = tuple(one for one in self.shown.findings if one.found_at >= begun.get(symptom_of(one.kind), inf))
+        counted = sum(one.affected[key].total() for one in affecting.values())
+        return replace(
+            self.shown,
             status=self.condition(now, known),
-            since=self.since,
             overdue_s=self.overdue_s(now),
-            running_since=self.running_since,
-            next_run_at=self.next_run_at,
-            last_run=self.last_run,
-            last_pass_at=self.last_pass_at,
-            history=tuple(self.history),
-            runs=dict(self.runs),
             findings=findings,
             findings_dropped=max(0, counted - len(findings)),
-            runs_expected=self.expected,
-            runs_skipped=self.skipped,
-            last_skip=self.last_skip,
-            maintenance=self.maintenance,
         )
-
-
-def _summary(result: RunResult) -> RunSummary:
-    return RunSummary(
-        result.run_id, result.verdict, result.reason, result.started_at, result.duration_s, internal_error=result.internal_error
-    )
 
 
 def _finding(result: RunResult, number: int, made: RecordedFinding, at: float) -> FailingFinding:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pydantic import TypeAdapter
 from sqlalchemy import JSON, BigInteger, Boolean, Dialect, Double, LargeBinary, MetaData, Text, TypeDecorator
@@ -20,9 +19,6 @@ from prober.core.findings import Kind, Status
 from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
 from prober.sinks.live.condition import Condition
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 NAMES: Final = {"ix": "ix_%(table_name)s_%(column_0_N_name)s", "pk": "pk_%(table_name)s"}
 
@@ -125,8 +121,3 @@ class Record(MappedAsDataclass, DeclarativeBase):
 def values_of(record: Record) -> dict[str, Any]:
     """Return the values of a record by column, for an INSERT."""
     return {column.key: getattr(record, column.key) for column in record.__table__.columns}
-
-
-def fields_from(kind: type[DataclassInstance], source: object, *without: str) -> dict[str, Any]:
-    """Return the fields of a dataclass by name, each from the attribute of the same name of `source`."""
-    return {field.name: getattr(source, field.name) for field in fields(kind) if field.name not in without}

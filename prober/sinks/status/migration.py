@@ -140,17 +140,9 @@ def _write_ahead(database: Database) -> None:
                 raw.execute("PRAGMA journal_mode=WAL").close()
                 return
             except sqlite3.OperationalError:
-                _await_writer(database)
+                with database.writing(checked=False):  # returns when no writer is active
+                    pass
     raise StoreUnavailable(f"{database}: others write to it all the time")
-
-
-def _await_writer(database: Database) -> None:
-    """Return when no writer is active.
-
-    Raises `StoreUnavailable` if that takes too long.
-    """
-    with database.writing(checked=False):
-        pass
 
 
 def _move(connection: Connection, store: StoreRevision | None, to: str, *, pinned: bool = False) -> RevisionChange:

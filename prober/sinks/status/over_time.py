@@ -160,8 +160,8 @@ class OverTime:
         series = (Slice.target, Slice.objective, Slice.definition)
         inside = (Slice.length_s == length_s, Slice.begins_at >= window_begin(window_s, now), Slice.begins_at <= now)
         hour = case((Slice.good + Slice.bad > 0, _bin_of(Slice.begins_at, STEP_S)))
-        measured = (func.count(hour.distinct()), func.min(hour), func.max(hour))
-        columns = (*_COUNTS, func.min(Slice.begins_at).label("since"), *map(_named, _HOURS, measured))
+        measured = (func.count(hour.distinct()).label("hours"), func.min(hour).label("first"), func.max(hour).label("last"))
+        columns = (*_COUNTS, func.min(Slice.begins_at).label("since"), *measured)
         query = select(*series, *columns).where(*inside).group_by(*series)
         with self._database.reading() as connection:
             return {
@@ -193,9 +193,6 @@ class OverTime:
 
 
 _PLACE: Final = (RunRecord.target, RunRecord.probe, RunRecord.vantage, RunRecord.part)
-_HOURS: Final = ("hours", "first_hour", "last_hour")
-
-
 _COUNTS: Final = tuple(func.sum(column).label(column.key) for column in (Slice.good, Slice.bad, Slice.undecided))
 
 
@@ -215,12 +212,8 @@ def _counts_from_row(row: Mapping[Any, Any]) -> SliCounts:
     return SliCounts(int(row["good"]), int(row["bad"]), int(row["undecided"]))
 
 
-def _named(name: str, column: ColumnElement[Any]) -> ColumnElement[Any]:
-    return column.label(name)
-
-
 def _hours_from_row(row: Mapping[Any, Any]) -> MeasuredHours:
-    count, first, last = (int(row[name] or 0) for name in _HOURS)
+    count, first, last = (int(row[name] or 0) for name in ("hours", "first", "last"))
     return MeasuredHours(count, first * STEP_S, last * STEP_S)
 
 

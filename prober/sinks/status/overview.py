@@ -18,12 +18,19 @@ from prober.monitoring.comparison import OwnSubscriptionSnapshot, shown
 from prober.probes.catalogue import is_fed
 from prober.sinks.live.condition import Condition, worst_of
 from prober.sinks.live.incidents import Incident
-from prober.sinks.live.snapshot import FailingFinding, InstanceSnapshot, LastRun, ProberSnapshot, RunSummary, StatusSnapshot
-from prober.sinks.status.columns import fields_from
+from prober.sinks.live.snapshot import (
+    FailingFinding,
+    InstanceSnapshot,
+    LastRun,
+    ProberSnapshot,
+    RunSummary,
+    StatusSnapshot,
+    fields_from,
+)
 from prober.sinks.status.over_time import OverTime
 from prober.sinks.status.prober_records import InstanceRecord, ProberRecord
 from prober.sinks.status.queries import FailingFindings, StatusQueries
-from prober.sinks.status.records import FindingRecord, RunRecord
+from prober.sinks.status.records import RunRecord
 from prober.sinks.status.slices import Counted, Series, counting_since, definition_of, window_begin
 from prober.slo.budgets import MeasuredHours, SloSnapshot, burn_of, slo_of
 from prober.slo.objectives import Objective, SliCounts, windows_s
@@ -172,7 +179,7 @@ def _instance(reported: _Reported, kept: _Kept) -> InstanceSnapshot:
         last_pass_at=max((*reported.passes_at, *_passed_at(kept.history)), default=None),
         history=kept.history,
         runs={verdict: sum(one.runs.get(verdict, 0) for one in reported.all) for verdict in Verdict},
-        findings=tuple(map(_shown, kept.failing.newest)),
+        findings=tuple(FailingFinding(**fields_from(FailingFinding, record)) for record in kept.failing.newest),
         findings_dropped=max(0, kept.failing.total - FINDINGS_SHOWN_MAX),
         runs_expected=sum(one.runs_expected for one in reported.all),
         runs_skipped=sum(one.runs_skipped for one in reported.all),
@@ -192,14 +199,7 @@ def _ended_at(history: Sequence[RunSummary]) -> float | None:
 
 
 def _seen(reported: ProberRecord, now: float) -> ProberSnapshot:
-    return ProberSnapshot(
-        reported.instance,
-        reported.version,
-        reported.started_at,
-        reported.last_heartbeat_at,
-        reported.is_silent(now),
-        reported.configuration,
-    )
+    return ProberSnapshot(**fields_from(ProberSnapshot, reported, "silent"), silent=reported.is_silent(now))
 
 
 def _own(probers: Iterable[ProberRecord], now: float) -> tuple[OwnSubscriptionSnapshot, ...]:
@@ -211,9 +211,8 @@ def _troubles(probers: Iterable[ProberRecord], live: StatusSnapshot) -> Iterator
     """Return the troubles that other probers report, and one for each silent prober."""
     for reported in probers:
         if reported.is_silent(live.at):
-            since = datetime.fromtimestamp(
-                reported.last_heartbeat_at, UTC
-            )  # and not for how long: that would be another text each time
+            # Since when, and not for how long: that would be another text each time.
+            since = datetime.fromtimestamp(reported.last_heartbeat_at, UTC)
             yield f"{reported.instance} has sent no heartbeat since {since:%Y-%m-%d %H:%M:%S} UTC"
         elif reported.instance != live.instance:
             yield from (f"{reported.instance}: {trouble}" for trouble in reported.troubles)
@@ -256,7 +255,3 @@ def _slo(
     hours = counted[period_s].hours if period_s in counted else MeasuredHours()
     measured = hours.share(period_s, since, now)
     return slo_of(series.target, objective, counts(period_s), since, measured, burn_of(objective, counts))
-
-
-def _shown(record: FindingRecord) -> FailingFinding:
-    return FailingFinding(**fields_from(FailingFinding, record))

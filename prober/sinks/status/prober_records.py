@@ -14,8 +14,8 @@ from prober.monitoring.comparison import OwnSubscriptionStatus
 from prober.monitoring.top_keys import StreamKeys
 from prober.runs.probe_instance import ProbeInstance
 from prober.sinks.live.condition import Condition
-from prober.sinks.live.snapshot import InstanceSnapshot, SkippedRun
-from prober.sinks.status.columns import Json, Record, fields_from
+from prober.sinks.live.snapshot import InstanceSnapshot, SkippedRun, fields_from
+from prober.sinks.status.columns import Json, Record
 from prober.slo.objectives import SliCounts
 
 SILENT_AFTER_S: Final = 90.0

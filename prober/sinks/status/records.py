@@ -23,8 +23,8 @@ from prober.core.verdict import Verdict
 from prober.runs.probe_instance import InstanceKey, subscriptions_of
 from prober.runs.result import Durations, RunResult
 from prober.sinks.live.incidents import Acknowledgement, Exemplar, Incident
-from prober.sinks.live.snapshot import FindingCount
-from prober.sinks.status.columns import Json, Named, PackedText, Record, fields_from
+from prober.sinks.live.snapshot import FindingCount, fields_from
+from prober.sinks.status.columns import Json, Named, PackedText, Record
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, select, tuple_
+from sqlalchemy import ColumnElement, Connection, delete, select, tuple_
 
 from prober.sinks.status.database import Database
 from prober.sinks.status.listings import FINDINGS, RUNS, Listing
@@ -71,15 +71,9 @@ def tidy(database: Database, retention: RetentionPolicy, now: float) -> Tidied:
 
 
 def _targets(database: Database, each: Listing[Any]) -> Sequence[str]:
-    """Return the stored targets, each by one index lookup."""
-    found: list[str] = []
-    target = each.record.target
     with database.reading() as connection:
-        query: Select[Any] = select(target).order_by(target).limit(1)
-        while (name := connection.execute(query).scalar()) is not None:
-            found.append(name)
-            query = select(target).where(target > name).order_by(target).limit(1)
-    return found
+        database.take_time(connection)
+        return connection.execute(select(each.record.target).distinct()).scalars().all()
 
 
 def _first_kept(database: Database, each: Listing[Any], target: str, per_target_max: int) -> tuple[float, str] | None:

@@ -72,20 +72,17 @@ class StatusStore:
         with self._database.writing() as connection:
             return connection.execute(known).rowcount > 0
 
-    def heartbeat(
-        self, prober: ProberRecord, instances: Iterable[InstanceSnapshot] | None = None, slices: Sequence[Slice] = ()
-    ) -> None:
-        """Store a heartbeat: the probe instances of a prober, and its counts.
+    def heartbeat(self, prober: ProberRecord, instances: Iterable[InstanceSnapshot] = (), slices: Sequence[Slice] = ()) -> None:
+        """Store a heartbeat: the probe instances of a prober, in place of those of the heartbeat before, and its counts.
 
-        They replace those of the heartbeat before; None: unchanged. Closes incidents that are due by then.
+        Closes incidents that are due by then.
         """
         at = prober.last_heartbeat_at
         others = (InstanceRecord.instance == prober.instance, InstanceRecord.last_heartbeat_at != at)
         with self._database.writing() as connection:
             self._replace(connection, [prober])
-            self._replace(connection, [InstanceRecord.of(prober.instance, at, instance) for instance in instances or ()])
-            if instances is not None:
-                connection.execute(delete(InstanceRecord).where(*others))
+            self._replace(connection, [InstanceRecord.of(prober.instance, at, instance) for instance in instances])
+            connection.execute(delete(InstanceRecord).where(*others))
             self._replace(connection, slices)
             _close_due(connection, at)
 

@@ -18,14 +18,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import inf
 from secrets import token_hex
 from typing import Final
 
 from prober.clock import monotonic_s, wall_s
-from prober.config.following import ConfigurationStatus
-from prober.monitoring.comparison import OwnSubscriptionStatus
-from prober.monitoring.top_keys import StreamKeys
 from prober.runs.classification import Observation
 from prober.runs.probe_instance import ProbeInstance
 from prober.runs.result import RunResult
@@ -117,9 +115,6 @@ class StatusWriter:
         self._ended: deque[EndedRun] = deque()
         self._events_waiting = 0
         self._reported: StatusSnapshot | None = None
-        self._configuration: ConfigurationStatus | None = None
-        self._own: tuple[OwnSubscriptionStatus, ...] = ()
-        self._streams: tuple[StreamKeys, ...] = ()
         self._slices = Slices(f"{prober.instance}-{token_hex(4)}")
         self._made: EndedRun | None = None
         self._entries: deque[Entry] = deque()
@@ -269,19 +264,14 @@ class StatusWriter:
     def _write_reported(self) -> str:
         """Write the heartbeat; return why the store refused it, or an empty text."""
         reported, slices = self._take_reported()
-        if reported is None and not slices:
+        if reported is None:
             return ""
-        at, instances, troubles = (
-            (self._wall_clock(), None, ()) if reported is None else (reported.at, reported.probe_instances, reported.troubles)
-        )
-        if reported is not None:
-            self._configuration = next((one.configuration for one in reported.probers), None)
-            self._own = next((one.own for one in reported.probers), ())
-            self._streams = next((one.streams for one in reported.probers), ())
-        identity, kept = self._prober, (self._configuration, self._own, self._streams)
-        prober = ProberRecord(identity.instance, identity.version, identity.started_at, at, troubles, *kept)
+        identity = self._prober
+        prober = ProberRecord(identity.instance, identity.version, identity.started_at, reported.at, reported.troubles)
+        for mine in reported.probers:
+            prober.configuration, prober.own, prober.streams = mine.configuration, mine.own, mine.streams
         try:
-            self._store.heartbeat(prober, instances, self._slices.as_slices(slices))
+            self._store.heartbeat(prober, reported.probe_instances, self._slices.as_slices(slices))
         except NotStorable as refused:
             self._note_failure(str(refused))
             return str(refused)
@@ -298,7 +288,7 @@ class StatusWriter:
             return reported, self._slices.take()
 
     def _write_entries(self) -> None:
-        batch = [self._entries[index] for index in range(min(BATCH_MAX, len(self._entries)))]
+        batch = list(islice(self._entries, BATCH_MAX))
         try:
             self._store.record(batch, self._wall_clock())
         except NotStorable:

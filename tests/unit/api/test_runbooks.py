@@ -281,7 +281,7 @@ class TestLinked:
             for length_s in KEPT_S
             for back_s in (length_s, 4 * 3_600)
         ]
-        StatusStore(Database(url)).heartbeat(ProberRecord("prober-1", "1", NOON, NOON), None, counts)
+        StatusStore(Database(url)).heartbeat(ProberRecord("prober-1", "1", NOON, NOON), (), counts)
         links = set(Page(ask(asked, "/slos/order").text).values("href"))
         assert {link for link in links if "runbooks/" in link} == {f"../runbooks/{name}?slo=order&target=europe" for name in linked}
         assert linked <= set(NAMES)

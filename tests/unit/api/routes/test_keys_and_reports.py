@@ -123,7 +123,7 @@ class TestSlos:
             Slice("p", "europe", "order", definition_of(order), length_s, NOON - length_s, SliCounts(1_980, 20, 1))
             for length_s in KEPT_S
         ]
-        StatusStore(database).heartbeat(ProberRecord("prober-1", "1", NOON, NOON), None, slices)
+        StatusStore(database).heartbeat(ProberRecord("prober-1", "1", NOON, NOON), (), slices)
         database.close()
         return asked
 
@@ -178,7 +178,7 @@ class TestSlos:
             Slice("p", "europe", "a", UPTIME_DEFINITION, 60, NOON - 60.0 * number, counts)
             for number, counts in enumerate([SliCounts(1), SliCounts(1), *[SliCounts(bad=1)] * 4, SliCounts(1)])
         ]
-        StatusStore(asked.archive.queries.database).heartbeat(ProberRecord("prober-1", "1", NOON, NOON), None, minutes)
+        StatusStore(asked.archive.queries.database).heartbeat(ProberRecord("prober-1", "1", NOON, NOON), (), minutes)
         (march,) = reported(asked, "/api/v1/uptime")["items"]
         assert march == {
             "target": "europe", "month": "2026-03", "is_over": False, "minutes": 720, "up": 2, "down": 2, "unknown": 716,

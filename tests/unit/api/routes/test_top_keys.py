@@ -93,8 +93,8 @@ def test_a_quiet_service_says_nothing_of_streams() -> None:
 def test_what_a_silent_prober_observed_is_not_now() -> None:
     asked = observing()
     store = StatusStore(asked.archive.queries.database)
-    store.heartbeat(ProberRecord("prober-1", "1", NOON, NOON - SILENT_AFTER_S - 1.0, streams=(OTHER,)), None, ())
-    store.heartbeat(ProberRecord("prober-2", "1", NOON, NOON - 1.0, streams=(ORDERS_STREAM,)), None, ())
+    store.heartbeat(ProberRecord("prober-1", "1", NOON, NOON - SILENT_AFTER_S - 1.0, streams=(OTHER,)), (), ())
+    store.heartbeat(ProberRecord("prober-2", "1", NOON, NOON - 1.0, streams=(ORDERS_STREAM,)), (), ())
     assert [one["target"] for one in hot_keys(asked)["streams"]] == ["europe"]
 
 

@@ -23,7 +23,7 @@ def count(store: StatusStore, *minutes: SliCounts, begin: float = MARCH, target:
         Slice(process, target, "availability", "publish_availability", 60, begin + number * MINUTE_S, counts)
         for number, counts in enumerate(minutes)
     ]
-    store.heartbeat(ProberRecord(process, "1.2.3", START, START), None, slices)
+    store.heartbeat(ProberRecord(process, "1.2.3", START, START), (), slices)
 
 
 def march(minutes: int, up: int, down: int) -> MonthlyUptime:
@@ -61,7 +61,7 @@ def test_each_month_and_target_has_its_own(database: Database, store: StatusStor
 def test_minute_slices_of_publishes_are_kept_for_as_long(database: Database, store: StatusStore) -> None:
     count(store, GOOD)
     other = Slice("p", "europe", "order", "order", 60, MARCH, GOOD)
-    store.heartbeat(ProberRecord("p", "1.2.3", START, START), None, [other])
+    store.heartbeat(ProberRecord("p", "1.2.3", START, START), (), [other])
     for days, kept in ((1.0, 1), (62.0, 1), (64.0, 0)):
         store.tidy(RETENTION, MARCH + days * DAY_S)
         with database.reading() as connection:

@@ -50,9 +50,7 @@ class Fragile(StatusStore):
             self.answers_lost -= 1
             raise StoreUnavailable("the connection broke after COMMIT was sent")
 
-    def heartbeat(
-        self, prober: ProberRecord, instances: Iterable[InstanceSnapshot] | None = None, slices: Sequence[Slice] = ()
-    ) -> None:
+    def heartbeat(self, prober: ProberRecord, instances: Iterable[InstanceSnapshot] = (), slices: Sequence[Slice] = ()) -> None:
         self._answer()
         super().heartbeat(prober, instances, slices)
 
