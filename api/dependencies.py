@@ -102,7 +102,6 @@ class RunArrivals:
         return await refused(request, error)
 
     async def _is_to_come(self, run_id: str) -> bool:
-        """Return whether a run has ended and is not stored yet. Raises `StatusError`."""
         if self._view.is_unwritten(run_id):
             return True
         return run_id in await run_in_threadpool(self._archive.queries.announced, wall_s() - SILENT_AFTER_S)

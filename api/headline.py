@@ -333,7 +333,6 @@ def _blind(target: str, instances: Sequence[InstanceSnapshot]) -> Line:
 
 
 def _causes(snapshot: StatusSnapshot) -> tuple[Cause, ...]:
-    """Return one cause for each reason of probe instances with FAIL or UNKNOWN and without a line."""
     shown = {instance for one in snapshot.counted_incidents for instance in one.affected}
     blind, by_reason = snapshot.blind, dict[str, list[str]]()
     for instance in snapshot.probe_instances:

@@ -251,7 +251,6 @@ class Access:
 
 
 def _presented(scope: Scope, *, basic: bool) -> list[bytes]:
-    """Return the secrets in a request."""
     given = [value for name, value in scope["headers"] if name == b"authorization"]
     secrets = [_secret(value, basic=basic) for value in given]
     return [secret for secret in secrets if secret is not None]
@@ -312,5 +311,4 @@ def tag_of(content: bytes) -> str:
 
 
 def _is_known(known: str, tag: str) -> bool:
-    """Return whether an If-None-Match header contains a tag, by the weak comparison."""
     return known.strip() == "*" or tag.removeprefix("W/") in _TAG.findall(known)

@@ -88,7 +88,6 @@ def _accepted(request: Request) -> str:
 
 
 def _weight(parameters: str) -> float:
-    """Return the weight of a media type, from 0 to 1."""
     for parameter in parameters.split(";"):
         name, _, value = parameter.partition("=")
         if name.strip() == "q":

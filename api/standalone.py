@@ -154,7 +154,6 @@ class Alone:
         self._problem = problem
 
     def _look(self) -> None:
-        """Upgrade an older store, unless it is pinned, and read from it."""
         self._store.prepare()
         StatusQueries(self._database).probers()
 

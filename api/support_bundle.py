@@ -103,7 +103,6 @@ class SupportBundle:
         yield "one publish request", "not recorded: whether two messages were in one"
 
     def _timeline(self, trace: str) -> Iterator[str]:
-        """Yield each event of the trace, after its time and its line."""
         run = self.case.run
         yield f"{'line':>5}  {'UTC by the clock of the prober':<32}  event (publish_time: nanoseconds since 1970, in UTC behind it)"
         for number, line in enumerate(trace.splitlines()[FIRST_EVENT_LINE - 1 :], FIRST_EVENT_LINE):

@@ -169,7 +169,6 @@ class PageContents:
         return self._recent.timeline(snapshot, timeline_span(snapshot.at, reach or RANGE))
 
     def _instance(self, shown: InstanceSnapshot, snapshot: StatusSnapshot) -> Values:
-        """Return one probe instance: its incidents, newest runs and findings, and the objectives that it measures."""
         instance, queries = shown.probe_instance, self._archive.queries
         where = {"probe": instance.probe, "target": instance.target, "vantage": instance.vantage, "part": instance.part}
         runs = RunFilter(probe=instance.probe, target=instance.target, vantage=instance.vantage, part=instance.part)

@@ -208,7 +208,6 @@ def _status_page() -> builders.DashboardLink:
 
 
 def _annotations() -> Iterable[builders.AnnotationQuery]:
-    """Return the annotations of every dashboard: deployments, drills, maintenance."""
     now, before = (aggregate(f"{select(families.BUILD)}{offset}", "version", "count") for offset in ("", " offset 5m"))
     yield _annotation("Deployments", f"{now} unless on (version) {before}", "blue", "Deployed", "{{version}}")
     drills = increase_of(families.DRILL_RUNS, "drill, verdict", ANNOTATION_WINDOW)

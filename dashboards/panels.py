@@ -325,7 +325,6 @@ def _column(column: TableColumn) -> dict[str, Any]:
 
 
 def _override(panel: timeseries.Panel | table.Panel, properties: Properties) -> None:
-    """Override the properties of the series or columns with these names."""
     for name, changes in properties.items():
         panel.override_by_name(name, [models.DynamicConfigValue(id_val=key, value=value) for key, value in changes.items()])
 

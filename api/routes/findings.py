@@ -96,5 +96,4 @@ def bundle(archive: Stored, finding_id: FindingName, _: Annotated[QueryParameter
 
 
 def _shown(archive: Archive, finding_id: str, shown: Shown) -> FindingRecord:
-    """Return a finding with the selected evidence; 404 if it does not exist."""
     return showing(finding_of(archive, finding_id), shown)

@@ -306,7 +306,6 @@ def _stands(incident: Incident, now: float) -> str:
 
 
 def _said(incident: Incident, now: float) -> Iterator[str]:
-    """Yield the description of an incident, sentence by sentence."""
     yield f"{title_of(incident)} since {clock(incident.first_at)}: {much(incident)}, last seen {clock(incident.last_at)}."
     yield f"Affected: {places(incident)}. It {closing(incident, now)}."
     if said := incident.acknowledged:

@@ -111,7 +111,6 @@ async def live_events(
 
 
 def _parts(feed: LiveFeed, watching: Viewer) -> dict[str, str]:
-    """Return the parts of the page that change, beside its rows."""
     run = watching.run
     silent_s = silence_s(run, watching.key, monotonic_s())
     return {

@@ -171,7 +171,6 @@ def _begun(key: InstanceKey, ordered: RunOrdered) -> Begun:
 
 
 def _none_begun(instances: Sequence[Begun]) -> HTTPException:
-    """Return the error for a request that started no run, with the reason of some probe instances."""
     why = [
         f"{'/'.join(filter(None, (instance.target, instance.vantage, instance.part)))}: {instance.reason}"
         for instance in instances[:REASONS_SHOWN_MAX]

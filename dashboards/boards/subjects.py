@@ -94,7 +94,6 @@ def duration_panels(durations: DurationKind, thresholds: Thresholds) -> tuple[Pa
 
 
 def _quantiles(durations: DurationKind, thresholds: Thresholds, width: int) -> Panel:
-    """Return the panel of the median, p95 and p99, with single runs as dots."""
     words = Words(
         f"{durations.name}: 50 %, 95 %, 99 %",
         f"{durations.meaning} Half, 95 % and 99 % took at most this long, estimated from buckets{_line(durations, thresholds)}. Dots are "
@@ -109,7 +108,6 @@ def _quantiles(durations: DurationKind, thresholds: Thresholds, width: int) -> P
 
 
 def _distribution(durations: DurationKind, thresholds: Thresholds, width: int) -> Panel:
-    """Return the heatmap of the durations."""
     words = Words(
         f"{durations.name}: distribution",
         f"{durations.meaning} How many took how long. Two bands mean that two different things happen.",
@@ -120,7 +118,6 @@ def _distribution(durations: DurationKind, thresholds: Thresholds, width: int) -
 
 
 def _broken_down(durations: DurationKind, thresholds: Thresholds, width: int) -> Panel:
-    """Return the panel of the p99, broken down by the chosen label."""
     words = Words(
         f"{durations.name}: 99 %, broken down",
         f"{durations.meaning} 99 % took at most this long, broken down by what is chosen above.",
@@ -151,7 +148,6 @@ def _line(durations: DurationKind, thresholds: Thresholds) -> str:
 
 
 def _runbooks(durations: DurationKind, thresholds: Thresholds) -> tuple[str, ...]:
-    """Return the alerts of the objective, if any."""
     return () if thresholds.threshold_s(durations.indicator) is None else BUDGET
 
 

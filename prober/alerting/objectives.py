@@ -155,7 +155,6 @@ def _added_up(recorded: str, window_s: float) -> str:
 
 
 def _covered(objective: Objective) -> str:
-    """Return the measured share of all samples of the period, as an expression."""
     samples = f"sum_over_time({_of(objective, MEASURED)}[{prom_duration(objective.window_s)}:{prom_duration(RULE_SAMPLE_S)}])"
     return f"clamp_max({samples} / {prom_number(objective.window_s / RULE_SAMPLE_S)}, 1)"
 
@@ -189,7 +188,6 @@ def _burn(objective: Objective, urgency: Urgency, alerts: Sequence[BurnAlert]) -
 
 
 def _windows(objective: Objective, alert: BurnAlert) -> tuple[str, str]:
-    """Return when a pair of windows fires, as an expression and as text."""
     factor = prom_number(alert.factor(objective))
     faster = "faster than it allows" if factor == "1" else f"more than {factor} times as fast"
     long, short = prom_duration(alert.long_s), prom_duration(alert.short_s)
@@ -312,7 +310,6 @@ def _stalled_keys(window: str) -> SliQueries:
 
 
 def _highest(expression: str) -> str:
-    """Return the highest value of any prober for a subscription."""
     return aggregate(expression, SUBSCRIPTION, "max")
 
 

@@ -190,7 +190,6 @@ def _dashboard_url(rule: AlertingRule, options: Options) -> str:
 
 
 def _query(labels: Iterable[str], prefix: str = "") -> str:
-    """Return the query of an address with the values of these labels, escaped; empty without labels."""
     query = "&".join(f"{prefix}{label}={value_of(label)}" for label in labels)
     return f"?{query}" if query else ""
 

@@ -83,7 +83,6 @@ class Comparison:
 
 
 def _factor(aspect: ComparedAspect) -> float:
-    """Return the factor by which the number of pairs has to grow for a decision."""
     return (aspect.pairs_needed or 0.0) / aspect.pairs
 
 

@@ -226,5 +226,4 @@ def _not_seen(before: Incident, run: EndedRun) -> Incident:
 
 
 def _better(known: Exemplar, shown: list[Exemplar]) -> Exemplar:
-    """Return the first exemplar with a proof, else the first one."""
     return next((one for one in (known, *shown) if one.events is not None), known if known.finding_id or not shown else shown[0])

@@ -271,5 +271,4 @@ def _first_line(error: Exception) -> str:
 
 
 def _cause(error: Exception) -> BaseException | None:
-    """Return the error of the database driver."""
     return error.orig if isinstance(error, DBAPIError) else error

@@ -124,8 +124,6 @@ class Overview:
 
 
 class _Reported:
-    """The reports of all probers about one probe instance."""
-
     def __init__(self, reported: tuple[InstanceRecord, ...], reporting: set[str]) -> None:
         self.all = reported
         self.reporting = tuple(one for one in reported if one.instance in reporting)
@@ -152,8 +150,6 @@ class _Reported:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Stored data of one probe instance."""
-
     history: tuple[RunSummary, ...]
     last_run: RunRecord | None
     since: float | None
@@ -244,8 +240,6 @@ def _since(verdict: Verdict, at: Sequence[float], live: StatusSnapshot) -> float
 def _slo(
     series: Series, objective: Objective, now: float, counted: Mapping[float, Counted], started: Sequence[float]
 ) -> SloSnapshot:
-    """Return the counts of an objective over its period and by window."""
-
     def counts(window: float) -> SliCounts:
         return counted[window].total if window in counted else SliCounts()
 

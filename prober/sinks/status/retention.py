@@ -77,7 +77,6 @@ def _targets(database: Database, each: Listing[Any]) -> Sequence[str]:
 
 
 def _first_kept(database: Database, each: Listing[Any], target: str, per_target_max: int) -> tuple[float, str] | None:
-    """Return the oldest record within the quota; None: all are within it."""
     newest = select(each.at, each.name).where(each.record.target == target).order_by(each.at.desc(), each.name.desc())
     with database.reading() as connection:
         database.take_time(connection)
@@ -107,7 +106,6 @@ def _delete_piece(connection: Connection, each: Listing[Any], conditions: Sequen
 
 
 def _forget(database: Database, now: float) -> None:
-    """Clean the small tables: silent probers, probe instances, and unused slices."""
     with database.writing() as connection:
         for reported in (InstanceRecord, ProberRecord):
             connection.execute(delete(reported).where(reported.last_heartbeat_at < now - SILENT_KEPT_S))

@@ -170,7 +170,6 @@ def _note_run(database: Database, connection: Connection, entry: Entry, at: floa
 
 
 def _newest(connection: Connection, target: str) -> dict[Symptom, Incident]:
-    """Return the newest incident of each symptom on a target, open or closed."""
     others = aliased(IncidentRecord)
     newest = select(func.max(others.first_at)).where(
         others.target == IncidentRecord.target, others.symptom == IncidentRecord.symptom

@@ -334,7 +334,6 @@ class StatusWriter:
         return ended
 
     def _drop_entry(self) -> None:
-        """Drop the oldest entry."""
         entry = self._entries.popleft()
         self._bytes_waiting -= entry.size
         self._drop(1 + len(entry.findings))
