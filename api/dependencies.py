@@ -15,8 +15,8 @@ from fastapi.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from api.problems import RETRY_AFTER_S, refused
+from api.recent import Recent
 from api.view import Archive, View
-from api.view_models import PageContents
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import Api
 from prober.sinks.live.snapshot import StatusSnapshot
@@ -27,8 +27,8 @@ from prober.sinks.status.prober_records import SILENT_AFTER_S
 
 def provide(app: FastAPI, view: View, archive: Archive, settings: Api) -> None:
     """Attach the dependencies of the routes to an application."""
-    app.state.view, app.state.archive, app.state.is_ending = view, archive, False
-    app.state.current, app.state.contents = CurrentStatus(view, archive), PageContents(archive, settings)
+    app.state.view, app.state.archive, app.state.settings, app.state.is_ending = view, archive, settings, False
+    app.state.current, app.state.recent = CurrentStatus(view, archive), Recent(archive)
 
 
 def _state(name: str) -> Any:
@@ -56,7 +56,7 @@ Snapshot: TypeAlias = Annotated[StatusSnapshot, Depends(_snapshot)]
 """Current status from all probers of the store."""
 StoredSnapshot: TypeAlias = Annotated[StatusSnapshot, Depends(_stored_snapshot)]
 """The same for routes whose data exists in the store only: 503 while it cannot be read."""
-Contents: TypeAlias = Annotated[PageContents, _state("contents")]
+Cached: TypeAlias = Annotated[Recent, _state("recent")]
 
 
 ARRIVAL_MAX_S: Final = 10.0

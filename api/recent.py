@@ -19,16 +19,18 @@ from prober.sinks.history.store import HistoryError
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.database import StatusError
-from prober.sinks.status.over_time import BinOfRuns, OverTime
+from prober.sinks.status.over_time import BinOfRuns, OverTime, monthly_uptime
 from prober.sinks.status.slices import begin_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, SliCounts
+from prober.slo.uptime import MonthlyUptime
 
 FRESH_PART: Final = 10_000
 """Fraction of its time range for which a chart, timeline or map is fresh, between `FRESH_MIN_S` and `FRESH_MAX_S`."""
 FRESH_MIN_S: Final = 4.0
 FRESH_MAX_S: Final = 300.0
 HOT_KEYS_FRESH_S: Final = 60.0
+UPTIME_FRESH_S: Final = 300.0
 HOT_KEYS_SHOWN_MAX: Final = 5
 
 _Value = TypeVar("_Value")
@@ -107,6 +109,10 @@ class Recent:
         except HistoryError:
             return HotKeys(None, "The place of the reports cannot be reached at the moment.")
         return HotKeys(report, "" if report is not None else "There is no report yet.")
+
+    def monthly_uptime(self, now: float) -> tuple[MonthlyUptime, ...]:
+        """Return the uptime of each target by month. Raises the errors of the store."""
+        return self.fresh("uptime", UPTIME_FRESH_S, partial(monthly_uptime, self._archive.queries.database, now))
 
     def fresh(self, name: object, fresh_s: float, ask: Callable[[], _Value]) -> _Value:
         """Return the answer to a question, at most `fresh_s` seconds old. Each `name` has one question; raises what that raises."""

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from api.dependencies import Contents, Stored, StoredSnapshot
+from api.dependencies import Cached, Stored, StoredSnapshot
 from api.lookups import objective_of
 from api.models.slos import (
     AlertDay,
@@ -50,12 +50,12 @@ def slo(archive: Stored, snapshot: StoredSnapshot, name: SloName, _: Annotated[Q
 
 
 @router.get("/uptime", response_description="Uptime by target and month.")
-def uptime(contents: Contents, snapshot: StoredSnapshot, _: Annotated[QueryParameters, Query()]) -> UptimeList:
+def uptime(recent: Cached, snapshot: StoredSnapshot, _: Annotated[QueryParameters, Query()]) -> UptimeList:
     """Return the uptime of this month and the one before by Pub/Sub's service level agreement, and the resulting credit.
 
     At most five minutes old.
     """
-    return UptimeList(items=tuple(map(UptimeAnswer.model_validate, contents.uptime(snapshot))))
+    return UptimeList(items=tuple(map(UptimeAnswer.model_validate, recent.monthly_uptime(snapshot.at))))
 
 
 def _detail(archive: Archive, objective: Objective, snapshot: StatusSnapshot) -> SloDetail:
