@@ -75,8 +75,8 @@ class Paged(QueryParameters):
 
 def _columns(asked: Paged) -> dict[str, Any]:
     """Return the filters of a list, by column of the store; times in seconds since 1970."""
-    given = ((name, value) for name, value in asked if name not in Paged.model_fields)
-    return {_COLUMNS.get(name, name): seconds(value) if isinstance(value, datetime.datetime) else value for name, value in given}
+    given = ((_COLUMNS.get(name, name), value) for name, value in asked if name not in Paged.model_fields)
+    return {name: value.timestamp() if isinstance(value, datetime.datetime) else value for name, value in given}
 
 
 def as_query(asked: Paged, without: Collection[str] = ()) -> dict[str, str]:
@@ -297,8 +297,3 @@ def is_at(instance: ProbeInstance, target: str | None, vantage: str | None, part
     """Return whether a probe instance matches every given value."""
     wanted = (target, instance.target), (vantage, instance.vantage), (part, instance.part)
     return all(one in (None, there) for one, there in wanted)
-
-
-def seconds(moment: datetime.datetime | None) -> float | None:
-    """Return a time in seconds since 1970."""
-    return None if moment is None else moment.timestamp()

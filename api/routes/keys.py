@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query
 from api.dependencies import Snapshot, Stored
 from api.models.keys import FindingGroupAnswer, HotKey, KeyAnswer, KeySpread, SubscriptionAnswer, SubscriptionList
 from api.models.probe_instances import InstanceState
-from api.query_parameters import TEXT_LENGTH_MAX, KeyParameters, QueryParameters, SubscriptionParameters, seconds
+from api.query_parameters import TEXT_LENGTH_MAX, KeyParameters, QueryParameters, SubscriptionParameters
 from api.view import Archive
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.status.queries import FindingGroup
@@ -38,7 +38,14 @@ def key_by_path(archive: Stored, key: KeyName, _: Annotated[QueryParameters, Que
 @router.get("/subscriptions", response_description="The subscriptions.")
 def subscriptions(archive: Stored, snapshot: Snapshot, asked: Annotated[SubscriptionParameters, Query()]) -> SubscriptionList:
     """List all subscriptions with probes or findings, with their findings."""
-    return _subscriptions(archive, snapshot, seconds(asked.since))
+    since = snapshot.at - DAY_S if asked.since is None else asked.since.timestamp()
+    groups = archive.queries.findings_by_subscription(since)
+    probed = {name for instance in snapshot.probe_instances for name in instance.probe_instance.subscriptions}
+    report = archive.newest_hot_keys()
+    spreads = {} if report is None else {spread.subscription: KeySpread.model_validate(spread) for spread in report.subscriptions}
+    names = sorted(probed | {group.subscription for group in groups})
+    items = tuple(_subscription(name, snapshot, groups, spreads.get(name)) for name in names)
+    return SubscriptionList(since=since, items=items)  # type: ignore[arg-type]  # seconds since 1970 become a time
 
 
 def _key(archive: Archive, key: str) -> KeyAnswer:
@@ -50,17 +57,6 @@ def _key(archive: Archive, key: str) -> KeyAnswer:
         report_day=None if report is None else report.summary.day,
         hot=tuple(map(HotKey.model_validate, hot)),
     )
-
-
-def _subscriptions(archive: Archive, snapshot: StatusSnapshot, since: float | None) -> SubscriptionList:
-    since = snapshot.at - DAY_S if since is None else since
-    groups = archive.queries.findings_by_subscription(since)
-    probed = {name for instance in snapshot.probe_instances for name in instance.probe_instance.subscriptions}
-    report = archive.newest_hot_keys()
-    spreads = {} if report is None else {spread.subscription: KeySpread.model_validate(spread) for spread in report.subscriptions}
-    names = sorted(probed | {group.subscription for group in groups})
-    items = tuple(_subscription(name, snapshot, groups, spreads.get(name)) for name in names)
-    return SubscriptionList(since=since, items=items)  # type: ignore[arg-type]  # seconds since 1970 become a time
 
 
 def _subscription(

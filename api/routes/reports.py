@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import date
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
@@ -13,7 +11,6 @@ from api.dependencies import Snapshot, Stored
 from api.models.keys import HotKey, HotKeyList, JobReport, KeySpread, ReportList, StreamAnswer
 from api.query_parameters import HotKeyParameters, ReportParameters
 from api.view import Archive
-from prober.monitoring.top_keys import StreamKeys
 from prober.reports.reader import ReportReader
 from prober.sinks.metrics.label_values import Job
 
@@ -28,30 +25,29 @@ def hot_keys(archive: Stored, snapshot: Snapshot, asked: Annotated[HotKeyParamet
 
     Without `date` the newest report, and the current top keys of observed streams. 404 if neither exists.
     """
-    return _hot_keys(archive, asked, asked.of_streams(snapshot.streams))
+    streams = tuple(map(StreamAnswer.model_validate, asked.of_streams(snapshot.streams)))
+    try:
+        return _hot_keys_of_day(_reader(archive), asked).model_copy(update={"streams": streams})
+    except HTTPException:
+        if not streams:
+            raise
+        return HotKeyList(report=None, items=(), streams=streams, subscriptions=(), left_out=0)
 
 
 @router.get("/reports", response_description="The reports.")
 def reports(archive: Stored, asked: Annotated[ReportParameters, Query()]) -> ReportList:
     """Return the summary of each nightly job for a day."""
-    return _reports(_reader(archive), asked.date)
+    reader = _reader(archive)
+    days = sorted({day for job in Job for day in reader.days(job, DAYS_MAX)}, reverse=True)[:DAYS_MAX]
+    shown = asked.date or next(iter(days), None)
+    summaries = {} if shown is None else reader.summaries(shown)
+    return ReportList(day=shown, items=tuple(map(JobReport.model_validate, summaries.values())), days=tuple(days))
 
 
 def _reader(archive: Archive) -> ReportReader:
     if archive.reports is None:
         raise HTTPException(404, "history.reports is not configured, so there are no reports of nightly jobs")
     return archive.reports
-
-
-def _hot_keys(archive: Archive, asked: HotKeyParameters, streams: Sequence[StreamKeys]) -> HotKeyList:
-    now = tuple(map(StreamAnswer.model_validate, streams))
-    try:
-        report = _hot_keys_of_day(_reader(archive), asked)
-    except HTTPException:
-        if not now:
-            raise
-        return HotKeyList(report=None, items=(), streams=now, subscriptions=(), left_out=0)
-    return report.model_copy(update={"streams": now})
 
 
 def _hot_keys_of_day(reader: ReportReader, asked: HotKeyParameters) -> HotKeyList:
@@ -65,10 +61,3 @@ def _hot_keys_of_day(reader: ReportReader, asked: HotKeyParameters) -> HotKeyLis
         subscriptions=tuple(map(KeySpread.model_validate, report.subscriptions)),
         left_out=report.left_out,
     )
-
-
-def _reports(reader: ReportReader, day: date | None) -> ReportList:
-    days = sorted({day for job in Job for day in reader.days(job, DAYS_MAX)}, reverse=True)[:DAYS_MAX]
-    shown = day or (days[0] if days else None)
-    summaries = {} if shown is None else reader.summaries(shown)
-    return ReportList(day=shown, items=tuple(map(JobReport.model_validate, summaries.values())), days=tuple(days))

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.exceptions import HTTPException
 
-from api.charts import ChartSpan, TimeRange
+from api.charts import TimeRange
 from api.dependencies import Snapshot, Stored, StoredSnapshot
 from api.lookups import objective_of
 from api.models.base import Answer, Count, Counts, OfPlace, Probe, Seconds, Target, Time
@@ -19,10 +19,8 @@ from api.query_parameters import ChartParameters, InstanceParameters
 from api.recent import bins_of, slices_of
 from api.routes.probes import ProbeName
 from api.routes.slos import SloName
-from api.view import Archive
-from prober.runs.probe_instance import InstanceKey
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Objective, SliCounts
+from prober.slo.objectives import SliCounts
 
 router = APIRouter()
 
@@ -115,25 +113,25 @@ def probe_series(
     if not instances:
         raise HTTPException(404, f"no probe runs as {name} there; /api/v1/probes has those that do")
     span = asked.span(snapshot)
-    found = tuple(_of_instance(archive, instance, span) for instance in instances)
+    found = tuple(
+        InstanceSeries(
+            target=instance.target,
+            vantage=instance.vantage,
+            part=instance.part,
+            points=tuple(map(PointAnswer.model_validate, bins_of(archive, instance, span))),
+        )
+        for instance in instances
+    )
     return ProbeSeries(name=name, range=span.reach, bin_s=span.bin_s, probe_instances=found)
 
 
 @router.get("/slos/{name}/series", tags=["objectives"], response_description="The counts.")
 def slo_series(archive: Stored, snapshot: StoredSnapshot, name: SloName, asked: Annotated[ChartParameters, Query()]) -> SloSeries:
     """Return the good, bad and undecided counts of each target, over time."""
-    return _of_objective(archive, objective_of(archive, name), asked.span(snapshot))
-
-
-def _of_instance(archive: Archive, instance: InstanceKey, span: ChartSpan) -> InstanceSeries:
-    points = tuple(map(PointAnswer.model_validate, bins_of(archive, instance, span)))
-    return InstanceSeries(target=instance.target, vantage=instance.vantage, part=instance.part, points=points)
-
-
-def _of_objective(archive: Archive, objective: Objective, span: ChartSpan) -> SloSeries:
-    found = sorted(slices_of(archive, objective, span).items())
+    span = asked.span(snapshot)
+    found = sorted(slices_of(archive, objective_of(archive, name), span).items())
     targets = tuple(TargetSeries(target=target, slices=_slices(counted)) for target, counted in found)
-    return SloSeries(name=objective.name, range=span.reach, slice_s=span.reach.slice_s, targets=targets)
+    return SloSeries(name=name, range=span.reach, slice_s=span.reach.slice_s, targets=targets)
 
 
 def _slices(counted: Mapping[float, SliCounts]) -> tuple[SliceAnswer, ...]:

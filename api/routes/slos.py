@@ -26,7 +26,6 @@ from api.models.slos import (
 from api.query_parameters import QueryParameters
 from api.view import Archive
 from prober.reports.values import BurnReport
-from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.status.slices import CountedWindow, Series, counted_windows
 from prober.slo.budgets import SloSnapshot
 from prober.slo.indicators import MEANINGS
@@ -46,19 +45,7 @@ def slos(snapshot: StoredSnapshot, _: Annotated[QueryParameters, Query()]) -> Sl
 @router.get("/slos/{name}", response_description="The objective.")
 def slo(archive: Stored, snapshot: StoredSnapshot, name: SloName, _: Annotated[QueryParameters, Query()]) -> SloDetail:
     """Return an objective on each target: budget, burn rates of all windows, alerts, and the spenders of the budget."""
-    return _detail(archive, objective_of(archive, name), snapshot)
-
-
-@router.get("/uptime", response_description="Uptime by target and month.")
-def uptime(recent: Cached, snapshot: StoredSnapshot, _: Annotated[QueryParameters, Query()]) -> UptimeList:
-    """Return the uptime of this month and the one before by Pub/Sub's service level agreement, and the resulting credit.
-
-    At most five minutes old.
-    """
-    return UptimeList(items=tuple(map(UptimeAnswer.model_validate, recent.monthly_uptime(snapshot.at))))
-
-
-def _detail(archive: Archive, objective: Objective, snapshot: StatusSnapshot) -> SloDetail:
+    objective = objective_of(archive, name)
     windows = windows_s(objective)
     counted = {window: archive.queries.counts(window, snapshot.at) for window in windows}
     report = archive.newest_burn(objective.name)
@@ -76,6 +63,15 @@ def _detail(archive: Archive, objective: Objective, snapshot: StatusSnapshot) ->
         report_day=None if report is None else report.summary.day,
         targets=tuple(_target(archive, slo, counted, report) for slo in snapshot.slos if slo.objective.name == objective.name),
     )
+
+
+@router.get("/uptime", response_description="Uptime by target and month.")
+def uptime(recent: Cached, snapshot: StoredSnapshot, _: Annotated[QueryParameters, Query()]) -> UptimeList:
+    """Return the uptime of this month and the one before by Pub/Sub's service level agreement, and the resulting credit.
+
+    At most five minutes old.
+    """
+    return UptimeList(items=tuple(map(UptimeAnswer.model_validate, recent.monthly_uptime(snapshot.at))))
 
 
 def _target(
