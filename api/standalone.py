@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Final, Self
 
 from api.app import create_app
@@ -24,8 +24,8 @@ from prober.sinks.live.feed import LiveFeed
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.metrics import Component, Metrics, Scrapes, families
 from prober.sinks.status.database import Database, StatusError, StoreReadOnly, StoreUnavailable
+from prober.sinks.status.migration import prepare
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.store import StatusStore
 
 ASKED_EVERY_S: Final = 5.0
 READ_AT_START: Final = ("api.", "history.reports", "instance", "status.url", "telemetry.")
@@ -42,30 +42,29 @@ async def run_alone(file: ConfigurationFile, environ: Mapping[str, str], version
     """
     config = file.config
     with stop_signals() as stop, await listen(config.api.host, config.api.port) as listening:
-        database = Database(config.status.url.get_secret_value())
-        archive = Archive.of(config, StatusQueries(database))
-        alone = Alone(config, database, version)
-        alone.follow(file, environ, archive)
-        async with alone as view:
+        archive = Archive.of(config, StatusQueries(Database(config.status.url.get_secret_value())))
+        async with Alone(file, archive, version, environ) as view:
             app = create_app(view, archive, config.api)
             with reload_signal(view.reload if file.path else None):
                 await serve_until(stop, app, listening, announce=announce)
 
 
 class Alone:
-    """View of an API without a prober. It knows only whether the store answers, which it checks every few seconds."""
+    """View of an API without a prober: whether the store of the archive answers, which it checks every few seconds.
 
-    def __init__(self, config: Config, database: Database, version: str) -> None:
-        self._config = config
-        self._instance = config.name
+    It applies changes of the configuration file to the archive.
+    """
+
+    def __init__(
+        self, file: ConfigurationFile, archive: Archive, version: str, environ: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._config, self._archive = file.config, archive
         self._version, self._started_at = version, wall_s()
         self._metrics = Metrics(version=version)
         self._scrapes = Scrapes(self._metrics)
         self.feed = LiveFeed()
-        self._database, self._store = database, StatusStore(database)
         self._problem = "the status store was not asked yet"
-        self._followers: list[Callable[[Config], None]] = []
-        self._following = Following(ConfigurationFile(config), {}, self._apply, self._configured, self.failed)
+        self._following = Following(file, environ, self._apply, self._configured, self.failed)
 
     async def __aenter__(self) -> Self:
         await self._ask()
@@ -78,20 +77,15 @@ class Alone:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        self._database.close()
+        self._archive.queries.database.close()
 
     def snapshot(self) -> StatusSnapshot:
         """Return an empty snapshot: all data comes from the store."""
         at, since = wall_s(), self._started_at
         troubles = tuple(filter(None, (self._configuration.trouble,)))
         return StatusSnapshot(
-            at, Verdict.UNKNOWN, since, self._version, self._instance, since, probe_instances=(), slos=(), troubles=troubles
+            at, Verdict.UNKNOWN, since, self._version, self._config.name, since, probe_instances=(), slos=(), troubles=troubles
         )
-
-    def follow(self, file: ConfigurationFile, environ: Mapping[str, str], archive: Archive) -> None:
-        """Apply changes of a configuration file to the archive. To be called before the view is entered."""
-        self._followers.append(archive.follow)
-        self._following = Following(file, environ, self._apply, self._configured, self.failed)
 
     def reload(self) -> None:
         """Read the configuration file immediately, if there is one."""
@@ -128,8 +122,7 @@ class Alone:
 
     async def _apply(self, config: Config) -> tuple[str, ...]:
         """Apply the objectives; return the changed keys that the API reads only at its start."""
-        for follower in self._followers:
-            follower(config)
+        self._archive.follow(config)
         return tuple(key for key in restart_keys(self._config, config) if key.startswith(READ_AT_START))
 
     def _configured(self, status: ConfigurationStatus) -> None:
@@ -154,8 +147,8 @@ class Alone:
         self._problem = problem
 
     def _look(self) -> None:
-        self._store.prepare()
-        StatusQueries(self._database).probers()
+        prepare(self._archive.queries.database)
+        self._archive.queries.probers()
 
 
 def _in_public(error: StatusError) -> str:

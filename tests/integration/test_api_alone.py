@@ -14,11 +14,14 @@ from pathlib import Path
 import httpx
 
 from api.standalone import Alone
+from api.view import Archive
 from prober.clock import wall_s
+from prober.config.following import ConfigurationFile
 from prober.config.loading import load
 from prober.core.findings import Kind
 from prober.sinks.status.database import Database
 from prober.sinks.status.prober_records import ProberRecord
+from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.store import StatusStore
 from tests.integration.programs import program
 from tests.unit.sinks.status.examples import entry, snapshot
@@ -85,8 +88,9 @@ sys.exit(main(["api"]))
 def test_it_is_ready_while_the_store_answers(tmp_path: Path) -> None:
     async def looking() -> None:
         folder = tmp_path / "later"
-        database = Database(f"sqlite:///{folder}/status.db")
-        async with Alone(load(None, {}), database, "1") as view:
+        config = load(None, {})
+        archive = Archive.of(config, StatusQueries(Database(f"sqlite:///{folder}/status.db")))
+        async with Alone(ConfigurationFile(config), archive, "1") as view:
             assert view.readiness().problems == ("the status store cannot be reached",)
             assert b"pubsub_prober_status_store_up 0.0" in (await view.metrics(""))[1]
             folder.mkdir()

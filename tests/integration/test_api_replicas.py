@@ -16,6 +16,7 @@ from api.dependencies import FRESH_S
 from api.standalone import Alone
 from api.view import Archive
 from prober.clock import wall_s
+from prober.config.following import ConfigurationFile
 from prober.config.loading import load
 from prober.core.findings import Kind
 from prober.core.verdict import Verdict
@@ -73,9 +74,9 @@ def test_one_consistent_answer(url: str) -> None:
     config = load(None, {})
 
     async def replica() -> tuple[Alone, httpx.AsyncClient]:
-        database = Database(url)
-        view = await Alone(config, database, "1").__aenter__()
-        app = create_app(view, Archive(StatusQueries(database), tuple(config.objectives)), config.api)
+        archive = Archive(StatusQueries(Database(url)), tuple(config.objectives))
+        view = await Alone(ConfigurationFile(config), archive, "1").__aenter__()
+        app = create_app(view, archive, config.api)
         return view, httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://replica")
 
     async def walk(clients: list[httpx.AsyncClient]) -> list[str]:

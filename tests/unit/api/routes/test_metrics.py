@@ -9,10 +9,10 @@ import pytest
 
 from api.app import create_app
 from api.standalone import Alone
+from prober.config.following import ConfigurationFile
 from prober.config.loading import load
 from prober.config.models import Api
-from prober.sinks.status.database import Database
-from tests.unit.api.asking import client_of, folder, nothing_kept
+from tests.unit.api.asking import client_of, nothing_kept
 from tests.unit.sinks.metrics.scraping import PATIENCE_S, Renderings
 
 
@@ -20,7 +20,7 @@ def test_others_are_answered_while_metrics_are_written(monkeypatch: pytest.Monke
     renderings = Renderings(monkeypatch)
 
     async def scenario() -> None:
-        view = Alone(load(None, {}), Database(f"sqlite:///{folder() / 'empty.db'}"), "1.2.3")
+        view = Alone(ConfigurationFile(load(None, {})), nothing_kept(), "1.2.3")
         app = create_app(view, nothing_kept(), Api())
         async with client_of(app) as client:
             scrape = asyncio.create_task(client.get("/metrics"))
