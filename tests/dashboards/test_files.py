@@ -13,8 +13,7 @@ from api.query_parameters import FindingParameters
 from dashboards.__main__ import main
 from dashboards.board import Board, LinkTargets, PanelRow, dashboard_json
 from dashboards.boards import BOARDS, boards
-from dashboards.panels import COUNT, Look, Panel, Words, stat_panel
-from dashboards.queries import Query
+from dashboards.panels import COUNT, Panel, Words, stat_panel
 from dashboards.thresholds import Thresholds
 from prober.config.loading import load
 from prober.slo.indicators import Indicator
@@ -189,7 +188,7 @@ def test_without_an_objective_no_share_above_a_threshold_is_shown() -> None:
 
 
 def test_two_panels_of_one_title_are_refused() -> None:
-    panel = stat_panel(Words("Twice", "The same."), Look(COUNT), Query("up"))
+    panel = stat_panel(Words("Twice", "The same."), "up", COUNT)
     with pytest.raises(ValueError, match="Twice"):
         dashboard_json(Board("u", "t", "d", (PanelRow("r", (panel, panel)),)), PLACES)
 
@@ -203,7 +202,7 @@ def test_a_panel_keeps_its_number_when_others_come_before_it() -> None:
 
 
 def _number(title: str) -> Panel:
-    return stat_panel(Words(title, "A number."), Look(COUNT), Query("up"))
+    return stat_panel(Words(title, "A number."), "up", COUNT)
 
 
 def test_a_number_that_is_not_known_is_grey() -> None:

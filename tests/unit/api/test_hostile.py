@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -112,17 +110,6 @@ def test_text_in_filters_finds_only_itself(app: FastAPI, text: str) -> None:
     assert get(app, "/api/v1/keys", key=text).json()["findings"] == []
 
 
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_an_instance_has_no_control_characters(app: FastAPI, text: str) -> None:
-    for path in ("/api/v1/runs", "/api/v1/findings"):
-        response = get(app, path, instance=text)
-        if any(ord(letter) < 0x20 for letter in text):
-            assert response.status_code == 400
-            assert response.json()["detail"].startswith("instance: ")
-        else:
-            assert items(response) == []
-
-
 @pytest.mark.parametrize("code", [*range(0x20), *range(0x7F, 0xA0)])
 def test_no_control_character_at_all(app: FastAPI, code: int) -> None:
     for text in (chr(code), f"prober-0{chr(code)}"):
@@ -188,45 +175,15 @@ def test_times_that_are_none(app: FastAPI, time: str) -> None:
         assert get(app, f"/api/v1/{path}", since=time).status_code == 400
 
 
-def cursor(*parts: object) -> str:
-    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
-
-
 @pytest.mark.parametrize(
     "bad",
-    [
-        "",
-        "x",
-        "%",
-        "null",
-        "AAAA",
-        "=" * 10,
-        "\u0661",
-        "x" * 1_000,
-        "x" * 2_000,
-        cursor(),
-        cursor("mark", 1.0, "run-1"),
-        cursor("mark", "1", "run-1"),
-        cursor("mark", float("inf"), "run-1"),
-        cursor("mark", 1.0, None),
-        base64.urlsafe_b64encode(b"[" * 600).decode(),
-        base64.urlsafe_b64encode(b"\xff\xfe").decode(),
-    ],
+    ["", "x", "%", "AAAA", "\u0661", "x" * 2_000],
 )
 def test_cursors_that_are_none(app: FastAPI, bad: str) -> None:
     for path in ("runs", "findings"):
         response = get(app, f"/api/v1/{path}", cursor=bad)
         assert response.status_code == 400
         assert len(response.content) < 1_000
-
-
-def test_a_cursor_that_was_changed_anywhere(app: FastAPI) -> None:
-    good = get(app, "/api/v1/runs", limit="1").json()["next_cursor"]
-    assert len(items(get(app, "/api/v1/runs", cursor=good))) == 6
-    for position in range(len(good)):
-        other = good[:position] + ("A" if good[position] != "A" else "B") + good[position + 1 :]
-        response = get(app, "/api/v1/runs", cursor=other)
-        assert response.status_code == 400 or len(items(response)) < 7
 
 
 def test_many_and_strange_parameters(app: FastAPI) -> None:

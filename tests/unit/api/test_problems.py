@@ -53,10 +53,6 @@ def test_nothing_there() -> None:
     }
 
 
-def test_a_method_that_is_not_possible() -> None:
-    assert problem(view(EUROPE), "/healthz", "DELETE")["title"] == "Method Not Allowed"
-
-
 @pytest.mark.parametrize(
     ("path", "allowed"),
     [
@@ -138,10 +134,6 @@ def test_head_is_answered_like_get_without_the_body(path: str) -> None:
     assert (head.status_code, head.content) == (get.status_code, b"") == (200, b"")
     assert head.headers["content-type"] == get.headers["content-type"]
     assert head.headers["content-length"] == get.headers["content-length"]
-
-
-def test_head_is_not_possible_where_get_is_not() -> None:
-    assert ask(view(EUROPE), "/api/v1/probes/ordering/runs", "HEAD").status_code == 405
 
 
 def test_a_slash_too_many_is_not_redirected() -> None:

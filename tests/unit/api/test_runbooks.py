@@ -14,12 +14,11 @@ from urllib.parse import quote, urlencode, urlsplit
 import httpx
 import pytest
 from fastapi import FastAPI
-from pydantic import SecretStr
 
 from api.app import create_app
 from api.headline import BURNS, SPENT, TROUBLES, UNREACHABLE, runbook_of_trouble
 from api.runbooks import INDEX, PARAMETERS, Reader, parsed, runbook_address, runbooks
-from prober.config.models import Api, Reads
+from prober.config.models import Api
 from prober.core.verdict import Verdict
 from prober.sinks.status.database import Database
 from prober.sinks.status.prober_records import ProberRecord, Slice
@@ -153,14 +152,6 @@ def test_there_is_nothing_else(text: str) -> None:
 )
 def test_a_path_leads_out_of_nothing(path: str) -> None:
     assert get(path).status_code == 404
-
-
-def test_who_may_read_them_may_read_the_other_pages() -> None:
-    asked = view()
-    asked.settings = Api(reads=Reads.TOKEN, token=SecretStr("x" * 32))
-    for path in ("/", "/runbooks", "/runbooks/PubsubHotKeys"):
-        assert ask(asked, path).status_code == 401
-        assert ask(asked, path, headers={"Authorization": f"Bearer {'x' * 32}"}).status_code == 200
 
 
 def test_they_are_no_part_of_the_api() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 
@@ -15,7 +14,7 @@ from prober.core.verdict import Verdict
 from prober.sinks.live.incidents import QUIET_MIN_S, Acknowledgement, Exemplar, Incident
 from prober.sinks.live.snapshot import FindingCount
 from prober.sinks.status.database import Database
-from prober.sinks.status.listings import BadCursor, IncidentFilter
+from prober.sinks.status.listings import IncidentFilter
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import Entry
 from prober.sinks.status.store import StatusStore
@@ -161,12 +160,6 @@ class TestReading:
             Symptom.ORDER: (59 * 600, START + 12.0),
         }
 
-    def test_a_cursor_belongs_to_its_filter(self, store: StatusStore, queries: StatusQueries) -> None:
-        store.record([entry("a", Kind.GHOST, Kind.STUCK)])
-        cursor = queries.incidents(limit=1).next_cursor
-        with pytest.raises(BadCursor):
-            queries.incidents(IncidentFilter(open=True), cursor=cursor)
-
 
 class TestAcknowledging:
     def test_it_is_kept_whatever_happens_to_the_incident(self, store: StatusStore, queries: StatusQueries) -> None:
@@ -179,14 +172,6 @@ class TestAcknowledging:
 
     def test_what_is_not_there_is_not_acknowledged(self, store: StatusStore) -> None:
         assert not store.acknowledge("a-integrity", Acknowledgement(START, "ada", "", None))
-
-
-def test_lists_are_newest_first(store: StatusStore, queries: StatusQueries) -> None:
-    store.record(
-        [entry(f"run-{number}", kind, at=START + number) for number, kind in enumerate((Kind.GHOST, Kind.STUCK, Kind.ORDER_GAP))]
-    )
-    times = [one.first_at for one in queries.incidents().items]
-    assert all(newer > older for newer, older in pairwise(times))
 
 
 class TestAcknowledgedInTime:

@@ -13,7 +13,7 @@ from prober.core.verdict import Verdict
 from prober.sinks.live.incidents import QUIET_MIN_S
 from prober.sinks.status import retention
 from prober.sinks.status.database import Database, NotStorable
-from prober.sinks.status.listings import PAGE_MAX, BadCursor, FindingFilter, RunFilter
+from prober.sinks.status.listings import PAGE_MAX, FindingFilter, RunFilter
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import Entry, Evidence, FindingRecord, OpenSession, RunRecord, Shown
 from prober.sinks.status.store import StatusStore
@@ -140,30 +140,16 @@ class TestRuns:
         assert len(queries.runs(limit=10**9).items) == PAGE_MAX
         assert len(queries.runs(limit=-1).items) == 1
 
-    def test_a_cursor_of_another_filter_is_refused(self, store: StatusStore, queries: StatusQueries) -> None:
-        store.record([entry("a"), entry("b")])
-        cursor = queries.runs(limit=1).next_cursor
-        with pytest.raises(BadCursor):
-            queries.runs(RunFilter(probe="ordering"), cursor=cursor)
-
     def test_the_history_of_an_instance_is_its_newest_runs(self, store: StatusStore, queries: StatusQueries) -> None:
         store.record(
             entry(f"run-{number}", at=START + number, probe_instance=(INSTANCE, LIBRARY)[number % 2]) for number in range(8)
         )
         assert [run.run_id for run in queries.history(INSTANCE.key, limit=3)] == ["run-2", "run-4", "run-6"]
 
-    def test_a_verdict_lasts_since_the_first_run_of_its_last_row(self, store: StatusStore, queries: StatusQueries) -> None:
-        kinds = {1: (Kind.GHOST,), 4: (Kind.GHOST,)}
-        store.record(entry(f"run-{number}", *kinds.get(number, ()), at=START + number) for number in range(8))
-        store.record([entry("other", Kind.GHOST, at=START + 7.5, probe_instance=LIBRARY)])
-        watched(store, INSTANCE, LIBRARY, US)
-        assert queries.verdicts_since() == {
-            INSTANCE.key: queries.run("run-5").ended_at,  # type: ignore[union-attr]
-            LIBRARY.key: queries.run("other").ended_at,  # type: ignore[union-attr]
-        }
-
     def test_it_lasts_so_long_whatever_came_before(self, store: StatusStore, queries: StatusQueries) -> None:
-        watched(store, *(replace(INSTANCE, part=str(number)) for number in range(3**3)))
+        """And is not known before the first run."""
+        watched(store, US, *(replace(INSTANCE, part=str(number)) for number in range(3**3)))
+        since = {}
         for number, verdicts in enumerate(product(Verdict, repeat=3)):
             instance = replace(INSTANCE, part=str(number))
             store.record(
@@ -171,9 +157,9 @@ class TestRuns:
                 for at, verdict in enumerate(verdicts)
             )
             streak = len(tuple(takewhile(lambda verdict, last=verdicts[-1]: verdict is last, reversed(verdicts))))  # type: ignore[misc]
-            first = queries.run(f"{number}-{3 - streak}")
-            assert first is not None
-            assert queries.verdicts_since()[instance.key] == first.ended_at
+            since[instance.key] = f"{number}-{3 - streak}"
+        runs = queries.runs_named(list(since.values()))
+        assert queries.verdicts_since() == {key: runs[name].ended_at for key, name in since.items()}
 
     def test_runs_are_found_by_their_names(self, store: StatusStore, queries: StatusQueries) -> None:
         store.record([entry("a"), entry("b")])
