@@ -222,7 +222,7 @@ class TestInstances:
 class TestObjectives:
     def count(self, store: StatusStore, at: float, counts: SliCounts, process: str = "p", started_at: float = START) -> None:
         slices = [Slice(process, *ORDER_IN_EUROPE, length_s, begin_of(at, length_s), counts) for length_s in KEPT_S]
-        store.heartbeat(ProberRecord("p", "1", started_at, at), slices=slices)
+        store.heartbeat(ProberRecord("p", "1", started_at, at), [seen()], slices)
 
     def test_the_whole_period_counts_over_all_processes(self, store: StatusStore, overview: Overview) -> None:
         self.count(store, NOW - 20 * 86_400.0, SliCounts(1_000, 5))
@@ -237,8 +237,7 @@ class TestObjectives:
             return slo.counted_since
 
         begin = begin_of(NOW, LONG_S) + 700.0
-        tell(store, "p", begin + 10.0, seen())
-        store.heartbeat(ProberRecord("p", "1", begin, begin + 10.0))
+        store.heartbeat(ProberRecord("p", "1", begin, begin + 10.0), [seen()])
         assert since(begin + 10.0) == begin  # nothing is counted yet
         self.count(store, begin + 190.0, SliCounts(80), started_at=begin)
         first = begin_of(begin + 190.0, MINUTE_SLICE_S)
