@@ -60,8 +60,9 @@ async def probed_us(vantage: Vantage, address: str) -> float:
             if result.verdict is Verdict.UNKNOWN:
                 continue
             assert result.verdict is Verdict.PASS, result.reason
-            assert result.counters["deliveries_first"] == MESSAGES
-            rounds.append((process_time() - began_s) / MESSAGES * 1e6)
+            received = result.counters["deliveries_first"]
+            assert received >= MESSAGES  # and a few without a key
+            rounds.append((process_time() - began_s) / received * 1e6)
             if len(rounds) == 2:
                 return rounds[1]
     finally:
