@@ -164,4 +164,4 @@ def test_one_is_added_one_is_killed_and_one_is_removed_under_load(tmp_path: Path
     rows = pq.read_table(tmp_path / "history" / "events", columns=["key", "run_id"], partitioning=None)
     for key, run_ids in zip(*rows.group_by("key").aggregate([("run_id", "distinct")]).to_pydict().values(), strict=True):
         mine = [spans[run_id] for run_id in run_ids if run_id in spans]
-        assert key is None or not list(overlapping(mine)), key
+        assert not key or not list(overlapping(mine)), key  # messages without a key are published by every part
