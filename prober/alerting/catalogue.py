@@ -88,7 +88,8 @@ def groups_of(name: str, options: Options, late_kinds: Mapping[Severity, tuple[K
 
 @cache
 def _read(name: str) -> Any:
-    return yaml.safe_load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the loader in C is ten times as fast
+    return yaml.load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"), Loader=loader)
 
 
 def _filled(text: str, known: Mapping[str, Any]) -> str:

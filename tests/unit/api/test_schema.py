@@ -19,11 +19,14 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from api.app import create_app
 from prober.config.models import Api, Reads
+from tests.nightly import AT_NIGHT
 from tests.unit.api.kept import full_view
 
 RIGHT = {"Authorization": "Bearer open sesame"}
 WRONG = {"Authorization": "Bearer open sesam"}
-EXAMPLES = settings(max_examples=15, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(
+    max_examples=15 if AT_NIGHT else 6, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
 PARTS = 4
 
 

@@ -11,9 +11,9 @@ import pytest
 from prober.core.findings import Fact, Finding, Kind, Status
 from prober.core.verdict import Verdict
 from prober.sinks.live.incidents import QUIET_MIN_S
-from prober.sinks.status import retention
+from prober.sinks.status import listings, retention
 from prober.sinks.status.database import Database, NotStorable
-from prober.sinks.status.listings import PAGE_MAX, FindingFilter, RunFilter
+from prober.sinks.status.listings import FindingFilter, RunFilter
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import Entry, Evidence, FindingRecord, OpenSession, RunRecord, Shown
 from prober.sinks.status.store import StatusStore
@@ -135,9 +135,10 @@ class TestRuns:
         for wanted, names in RUN_FILTERS:
             assert [record.run_id for record in queries.runs(wanted).items] == names, wanted
 
-    def test_a_page_is_bounded(self, store: StatusStore, queries: StatusQueries) -> None:
-        store.record(entry(f"run-{number}", at=START + number) for number in range(PAGE_MAX + 2))
-        assert len(queries.runs(limit=10**9).items) == PAGE_MAX
+    def test_a_page_is_bounded(self, store: StatusStore, queries: StatusQueries, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(listings, "PAGE_MAX", 5)
+        store.record(entry(f"run-{number}", at=START + number) for number in range(7))
+        assert len(queries.runs(limit=10**9).items) == 5
         assert len(queries.runs(limit=-1).items) == 1
 
     def test_the_history_of_an_instance_is_its_newest_runs(self, store: StatusStore, queries: StatusQueries) -> None:
