@@ -191,7 +191,8 @@ class TestMarkup:
 
     @pytest.mark.parametrize("path", ["/", "/docs"])
     def test_every_local_link_leads_somewhere(self, path: str) -> None:
-        found = page(full(), path)
+        asked = full()
+        found = page(asked, path)
         ids = list(found.values("id"))
         assert len(ids) == len(set(ids))
         named = {name for value in found.values("aria-labelledby", "for") for name in value.split()}
@@ -199,7 +200,7 @@ class TestMarkup:
         kept = ("runs/", "findings/", "api/")  # what is kept is not in this store
         links = {link for link in found.values("href", "src") if not link.startswith(("#", *kept))}
         for link in {link.rpartition("/")[0] or link: link for link in sorted(links)}.values():  # one of a kind
-            assert ask(full(), f"/{link.removeprefix('.')}").status_code == 200, link
+            assert ask(asked, f"/{link.removeprefix('.')}").status_code == 200, link
 
     def test_tables_are_read_as_tables(self) -> None:
         found = page(full())
@@ -297,10 +298,11 @@ class TestLinks:
         assert [link for link in found.values("href") if link.startswith(("runs/", "findings/", "incidents/"))] == []
         assert is_written or "Confirmed messages are not delivered on t1" in found.said()
 
-    @pytest.mark.parametrize("asked", [full, view], ids=["full", "nothing at all"])
-    def test_no_page_that_the_navigation_shows_is_absent(self, asked: Callable[[], StubView]) -> None:
+    @pytest.mark.parametrize("made", [full, view], ids=["full", "nothing at all"])
+    def test_no_page_that_the_navigation_shows_is_absent(self, made: Callable[[], StubView]) -> None:
         """Whether there are reports, probes, runs or not."""
-        start = ask(asked(), "/").text
+        asked = made()
+        start = ask(asked, "/").text
         links = re.findall(r'href="([^"]+)"', start.partition("<nav")[2].partition("</nav>")[0])
         assert len(links) == 12
-        assert {link: ask(asked(), f"/{link.removeprefix('.')}").status_code for link in links} == dict.fromkeys(links, 200)
+        assert {link: ask(asked, f"/{link.removeprefix('.')}").status_code for link in links} == dict.fromkeys(links, 200)
