@@ -29,6 +29,7 @@ from prober.probes.push import NO_KEYS
 from prober.runs.result import RunResult
 from prober.schedule.connections import PushReceivers
 from tests.unit.brokers.push.test_endpoint import SUBSCRIPTION, wrapped
+from tests.virtual_time import in_virtual_time
 
 ACCOUNT = "push@project.iam.gserviceaccount.com"
 WAIT_S = 10.0
@@ -259,7 +260,7 @@ def test_a_server_without_tokens_on_this_machine_is_let_in() -> None:
             (result,) = await run_checks(load(None, {}), request, {}, lambda _: None)
             return result
 
-    result = asyncio.run(scenario())
+    result = in_virtual_time(scenario)
     assert (result.verdict, result.reason) == (Verdict.PASS, "")
 
 

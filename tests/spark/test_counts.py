@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from prober.core.events import (
@@ -60,47 +59,63 @@ def totals(rows: Sequence[dict[str, Any]]) -> Counts:
     return found
 
 
-def message(at: float, seq: int, *, confirmed: float | None = None, received: float | None = None, key: str = "k") -> list[Event]:
-    events: list[Event] = [PublishInvoked(at, key, R, seq)]
+def by_run(rows: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The rows of each run."""
+    return [[row for row in rows if row["run"] == run] for run in {row["run"] for row in rows}]
+
+
+def message(
+    at: float, seq: int, *, confirmed: float | None = None, received: float | None = None, key: str = "k", run: str = R
+) -> list[Event]:
+    events: list[Event] = [PublishInvoked(at, key, run, seq)]
     if confirmed is not None:
-        events.append(Published(confirmed, key, R, seq, f"m{seq}"))
+        events.append(Published(confirmed, key, run, seq, f"m{seq}"))
     if received is not None:
-        events.append(Delivered(received, S, key, "A", R, seq, f"m{seq}"))
+        events.append(Delivered(received, S, key, "A", run, seq, f"m{seq}"))
     return events
 
 
-OF_EVERY_KIND: list[Event] = [
-    *message(1.0, 1, confirmed=1.5, received=2.0),  # exactly at both thresholds: good
-    *message(70.0, 2, confirmed=70.500001, received=71.000001),  # a microsecond over both
-    *message(80.0, 3, confirmed=80.1),  # never received
-    *message(90.0, 4),  # no answer
-    PublishInvoked(95.0, "k", R, 5, intended_t=93.0),
-    Published(95.1, "k", R, 5, "m5"),  # the prober was late itself: counts from when it was to be sent
-    Delivered(95.2, S, "k", "A", R, 5, "m5"),
-    PublishInvoked(96.0, "k", R, 6),
-    PublishFailed(96.1, "k", R, 6),
-    PublishInvoked(97.0, "k", R, 7),
-    PublishUnknown(99.0, "k", R, 7),
-    PublishInvoked(99.5, "k", R, 7, generation=1),
-    Published(99.6, "k", R, 7, "m7", generation=1),
-    Delivered(99.7, S, "k", "A", R, 7, "m7", generation=1),
-]
+def of_every_kind(run: str = R) -> list[Event]:
+    return [
+        *message(1.0, 1, confirmed=1.5, received=2.0, run=run),  # exactly at both thresholds: good
+        *message(70.0, 2, confirmed=70.500001, received=71.000001, run=run),  # a microsecond over both
+        *message(80.0, 3, confirmed=80.1, run=run),  # never received
+        *message(90.0, 4, run=run),  # no answer
+        PublishInvoked(95.0, "k", run, 5, intended_t=93.0),
+        Published(95.1, "k", run, 5, "m5"),  # the prober was late itself: counts from when it was to be sent
+        Delivered(95.2, S, "k", "A", run, 5, "m5"),
+        PublishInvoked(96.0, "k", run, 6),
+        PublishFailed(96.1, "k", run, 6),
+        PublishInvoked(97.0, "k", run, 7),
+        PublishUnknown(99.0, "k", run, 7),
+        PublishInvoked(99.5, "k", run, 7, generation=1),
+        Published(99.6, "k", run, 7, "m7", generation=1),
+        Delivered(99.7, S, "k", "A", run, 7, "m7", generation=1),
+    ]
+
+
 DURATIONS = (AVAILABILITY, PUBLISH, END_TO_END)
 
 
 def test_messages_are_good_bad_or_undecided(spark: SparkSession) -> None:
-    rows = counts_of(spark, DURATIONS, Taped().add(*OF_EVERY_KIND).ended(0.0, 120.0, "FAIL"))
+    rows = counts_of(spark, DURATIONS, Taped().add(*of_every_kind()).ended(0.0, 120.0, "FAIL"))
     assert totals(rows) == {"available": (5, 2, 1), "publish": (2, 3, 1), "end to end": (1, 3, 1)}
     minutes = {row["minute"] - FIRST_MINUTE for row in rows if row["objective"] == "end to end" and row["bad"]}
     assert minutes == {1}
     assert {row["key"] for row in rows if row["bad"]} == {"k"}
 
 
-@pytest.mark.parametrize("verdict", ["PASS", "FAIL", "UNKNOWN", None])
-def test_what_did_not_come_before_the_record_ended_is_undecided(spark: SparkSession, verdict: str | None) -> None:
-    run = Taped().add(*message(1.0, 1, confirmed=1.1), *message(2.0, 2, confirmed=2.1, received=2.2))
-    ended = run.began(0.0) if verdict is None else run.ended(0.0, 120.0, verdict)
-    assert totals(counts_of(spark, [END_TO_END], ended)) == {"end to end": (1, 0, 1)}
+def test_what_did_not_come_before_the_record_ended_is_undecided(spark: SparkSession) -> None:
+    """Whatever the verdict of its run, or without one."""
+
+    def recorded(name: str) -> Taped:
+        late = message(1.0, 1, confirmed=1.1, run=name)
+        return Taped(name).add(*late, *message(2.0, 2, confirmed=2.1, received=2.2, run=name))
+
+    runs = [recorded("ordering-none").began(0.0)]
+    runs += [recorded(f"ordering-{verdict}").ended(0.0, 120.0, verdict) for verdict in ("PASS", "FAIL", "UNKNOWN")]
+    rows = counts_of(spark, [END_TO_END], *runs)
+    assert [totals(one) for one in by_run(rows)] == [{"end to end": (1, 0, 1)}] * len(runs)
 
 
 def test_what_an_experiment_delays_itself_is_not_the_service_s_latency(spark: SparkSession) -> None:
@@ -112,18 +127,20 @@ def test_what_an_experiment_delays_itself_is_not_the_service_s_latency(spark: Sp
 
 
 def test_a_record_of_which_something_is_missing_decides_nothing(spark: SparkSession) -> None:
-    rows = counts_of(spark, DURATIONS, Taped().add(*OF_EVERY_KIND).ended(0.0, 120.0, "UNKNOWN", events_dropped=1))
+    rows = counts_of(spark, DURATIONS, Taped().add(*of_every_kind()).ended(0.0, 120.0, "UNKNOWN", events_dropped=1))
     assert {name: (good, bad) for name, (good, bad, _) in totals(rows).items()} == dict.fromkeys(
         ("available", "publish", "end to end"), (0, 0)
     )
     assert totals(rows)["available"][2] == 8
 
 
-@pytest.mark.parametrize("said", [{"internal_error": True}, {"verified_events": 3}])
-def test_what_was_measured_is_measured_whether_it_was_verified_or_not(spark: SparkSession, said: dict[str, Any]) -> None:
+def test_what_was_measured_is_measured_whether_it_was_verified_or_not(spark: SparkSession) -> None:
     """A service that is down keeps runs from being verified: it must not look available for that."""
-    unverified, verified = (Taped().add(*OF_EVERY_KIND).ended(0.0, 120.0, "UNKNOWN", **about) for about in (said, {}))
-    assert totals(counts_of(spark, DURATIONS, unverified)) == totals(counts_of(spark, DURATIONS, verified))
+    abouts: dict[str, dict[str, Any]] = {"whole": {}, "fault": {"internal_error": True}, "part": {"verified_events": 3}}
+    runs = [Taped(name).add(*of_every_kind(name)).ended(0.0, 120.0, "UNKNOWN", **about) for name, about in abouts.items()]
+    first, *others = [totals(one) for one in by_run(counts_of(spark, DURATIONS, *runs))]
+    assert first.keys() == {one.name for one in DURATIONS}
+    assert others == [first] * (len(runs) - 1)
 
 
 def test_checks_count_when_the_run_ended_each_for_itself_whatever_its_verdict(spark: SparkSession) -> None:
@@ -144,23 +161,17 @@ def test_a_run_that_was_cut_short_leaves_its_messages_undecided(spark: SparkSess
     assert totals(counts_of(spark, [ORDER, COMPLETENESS], run)) == {"order": (0, 0, 2), "completeness": (0, 0, 2)}
 
 
-@pytest.mark.parametrize(("first", "received"), [(S, (1, 0, 0)), (OTHER, (0, 0, 1))])
-def test_with_several_subscriptions_a_message_counts_for_the_first_one(
-    first: str, received: tuple[int, int, int], spark: SparkSession
-) -> None:
-    """It is received on one of them."""
-    run = Taped(rules=dict.fromkeys((first, S, OTHER), Rules())).add(*message(1.0, 1, confirmed=1.1, received=1.2))
-    rows = counts_of(spark, DURATIONS, run.ended(0.0, 120.0))
-    assert totals(rows) == {"available": (1, 0, 0), "publish": (1, 0, 0), "end to end": received}
-
-
-@pytest.mark.parametrize(("first", "redelivered"), [(S, {"again": (1, 0, 0)}), (OTHER, {})])
-def test_with_several_subscriptions_a_redelivery_counts_on_the_first_one(
-    first: str, redelivered: dict[str, tuple[int, int, int]], spark: SparkSession
-) -> None:
-    come = [Delivered(at, S, "k", "A", R, 1, "m1") for at in (1.0, 1.2)]
-    run = Taped(rules=dict.fromkeys((first, S, OTHER), Rules())).add(come[0], Nacked(1.1, S, "k", "A", "m1"), come[1])
-    assert totals(counts_of(spark, [AGAIN], run.ended(0.0, 120.0))) == redelivered
+def test_with_several_subscriptions_a_message_counts_for_the_first_one(spark: SparkSession) -> None:
+    """It is received on the first one of the one run, and on the second one of the other; there it is redelivered."""
+    runs = []
+    for name, first in (("ordering-S", S), ("ordering-other", OTHER)):
+        again: list[Event] = [Nacked(1.3, S, "k", "A", "m1"), Delivered(1.4, S, "k", "A", name, 1, "m1")]
+        run = Taped(name, rules=dict.fromkeys((first, S, OTHER), Rules()))
+        runs.append(run.add(*message(1.0, 1, confirmed=1.1, received=1.2, run=name), *again).ended(0.0, 120.0))
+    found = [totals(one) for one in by_run(counts_of(spark, [*DURATIONS, AGAIN], *runs))]
+    published = {"available": (1, 0, 0), "publish": (1, 0, 0)}
+    expected: list[Counts] = [published | {"end to end": (1, 0, 0), "again": (1, 0, 0)}, published | {"end to end": (0, 0, 1)}]
+    assert sorted(found, key=len) == sorted(expected, key=len)
 
 
 def test_a_minute_is_bad_if_a_message_is_too_old_at_its_end(spark: SparkSession) -> None:

@@ -32,7 +32,7 @@ from tests.spark.simulated import QUIET
 from tests.spark.taped import DAY
 from tests.unit.sinks.history.recording import BEGAN_AT, Recorder, context, result
 
-SEEDS: Final = 200
+SEEDS: Final = 80
 CUT_SHORT_EVERY: Final = 5
 LAGGED: Final = 0.05
 """The share of events that show a lag."""

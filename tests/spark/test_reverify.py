@@ -206,17 +206,24 @@ def drained() -> list[Event]:
     return [*skipping(), Ended(100.0, drained=True)]
 
 
-def test_the_same_as_online_makes_no_difference(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_same_as_online_makes_no_difference_and_is_no_news(spark: SparkSession, tmp_path: Path) -> None:
+    """A target without findings is there, too."""
     run = online(Taped(R, {S: RULES}), drained())
-    work = work_on(spark, tmp_path, run.ended(0.0, 100.0, "FAIL", finding_counts=run.counts))
+    good = [Opened(0.0, S, "A", "A"), *published(1, 2, run="other"), *received(1, 2, run="other"), Ended(100.0, drained=True)]
+    other = Taped("other", {S: RULES}, target="another").add(*good)
+    work = work_on(spark, tmp_path, run.ended(0.0, 100.0, "FAIL", finding_counts=run.counts), other.ended(0.0, 100.0, "PASS"))
     outcome = reverify.run(work)
     assert outcome.exit is Exit.FAIL
     assert (
         outcome.line
-        == f"reverify {DAY}: FAIL, 1 runs verified again, 1 violated guarantees, 0 differences from the online verification"
+        == f"reverify {DAY}: FAIL, 2 runs verified again, 1 violated guarantees, 0 differences from the online verification"
     )
     summary = work.reports.summary("reverify", DAY)
-    assert (summary["runs"], summary["kinds"], summary["differences"]) == ({"FAIL": 1}, {"REDELIVERY_SKIP": 1}, {})
+    assert (summary["runs"], summary["kinds"], summary["differences"]) == ({"FAIL": 1, "UNKNOWN": 1}, {"REDELIVERY_SKIP": 1}, {})
+    assert ReportReader(str(tmp_path / "r")).reverified(DAY) == {
+        "another": ReverifiedTarget(complete=True, news={}),
+        "prod": ReverifiedTarget(complete=True, news={"REDELIVERY_SKIP": 0}),
+    }
 
 
 def test_every_vector_is_verified_as_online(spark: SparkSession, tmp_path: Path) -> None:
@@ -283,21 +290,6 @@ def test_every_difference_is_named(spark: SparkSession, tmp_path: Path) -> None:
     assert summary["scopes"] == {"cut_short": 1, "holed": 1, "whole": 4}
     skips = {"kind": "REDELIVERY_SKIP", "status": "violation", "also_online": 2, "only_now": 2, "online_unknown": 2}
     assert summary["by_target"] == {"prod": {"verified": 6, "crashes": 0, "broken": [skips]}}
-
-
-def test_by_target_what_was_found_at_the_time_is_no_news_and_a_target_without_findings_is_there(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    run = online(Taped(R, {S: RULES}), drained())
-    good = [Opened(0.0, S, "A", "A"), *published(1, 2, run="other"), *received(1, 2, run="other"), Ended(100.0, drained=True)]
-    other = Taped("other", {S: RULES}, target="another").add(*good)
-    work = work_on(spark, tmp_path, run.ended(0.0, 100.0, "FAIL", finding_counts=run.counts), other.ended(0.0, 100.0, "PASS"))
-    reverify.run(work)
-    by_target = ReportReader(str(tmp_path / "r")).reverified(DAY)
-    assert by_target == {
-        "another": ReverifiedTarget(complete=True, news={}),
-        "prod": ReverifiedTarget(complete=True, news={"REDELIVERY_SKIP": 0}),
-    }
 
 
 def test_where_the_checker_fails_it_is_not_known_that_nothing_was_found(
