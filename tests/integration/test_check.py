@@ -254,7 +254,7 @@ def test_the_emulator_keeps_order_and_redelivers_one_message_only(emulator_addre
     assert "REDELIVERY_SKIP" in failures([by_probe["redelivery"]])
 
 
-@pytest.mark.parametrize("probe", nightly_but(["exactly_once"], LACKING))
+@pytest.mark.parametrize("probe", nightly_but(["seek"], LACKING))
 def test_of_what_the_emulator_lacks_nothing_is_said(probe: str, emulator_address: str) -> None:
     result = settled((probe,), {"PUBSUB_EMULATOR_HOST": emulator_address})[probe]
     assert (result.verdict, result.unreachable) == (Verdict.UNKNOWN, False), result.reason
