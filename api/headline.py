@@ -190,7 +190,9 @@ def much(incident: Incident) -> str:
     if incident.symptom is Symptom.OUTAGE:
         unsent = f"{counted(incident.unsent, 'publish', 'publishes')} not sent, " if incident.unsent else ""
         return f"{unsent}{counted(incident.runs, 'run')} could not reach it"
-    findings = f"{counted(incident.findings, 'finding')} in {number(incident.runs)} of {counted(incident.runs_total, 'run')}"
+    findings = (
+        f"{counted(incident.findings, 'finding')} in {number(incident.runs)} of {counted(incident.runs_total, 'verified run')}"
+    )
     return f"{findings} of {counted(len(incident.affected), 'probe')}"
 
 

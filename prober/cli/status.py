@@ -18,6 +18,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 import typer
 
+from prober.cli.findings import number_of
 from prober.cli.process import ExitCode, must_know
 from prober.cli.terminal import show
 from prober.core.kinds import KINDS, Symptom
@@ -282,9 +283,9 @@ def _time(text: str | None) -> str:
 
 def _incident(one: Answer) -> str:
     times = f"since {_time(one['first_at'])}, last seen {_time(one['last_at'])}"
-    extent = f"{one['findings']} findings in {one['runs']} of {one['runs_total']} runs"
+    extent = f"{number_of(one['findings'], 'finding')} in {one['runs']:,} of {number_of(one['runs_total'], 'verified run')}"
     if one["symptom"] == Symptom.OUTAGE:
-        extent = f"{one['unsent']} publishes not sent, {one['runs']} runs could not reach the target"
+        extent = f"publishes not sent: {one['unsent']:,}, {number_of(one['runs'], 'run')} could not reach the target"
     kinds = ", ".join(sorted({kind for instance in one["affected"] for kind in instance["kinds"]}))
     probes = ", ".join(sorted({instance["probe"] for instance in one["affected"]}))
     return (

@@ -44,7 +44,7 @@ class TestUpdating:
             assert look.names("h1") == ["FAIL Redeliveries skip messages on europe since 11:57 UTC"]
             look.page.locator("#hot-summary").click()
             world.end(REDELIVERY, Verdict.PASS, 500)
-            news = look.page.locator(".wrong", has_text="3 findings in 3 of 4 runs of 1 probe")
+            news = look.page.locator(".wrong", has_text="3 findings in 3 of 4 verified runs of 1 probe")
             _run_until(
                 look, news, is_there=False
             )  # the server gives the same answer for a second, or for three while it makes another

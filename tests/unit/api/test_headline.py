@@ -66,7 +66,7 @@ def test_a_fault_has_its_begin_how_bad_it_is_where_and_when_it_closes() -> None:
     said = headline(shown(incident(Kind.ORDER_GAP)))
     assert said.title == "Messages arrive out of order on europe since 11:59 UTC"
     assert said.lines[0].facts == (
-        "2 findings in 1 of 2 runs of 1 probe",
+        "2 findings in 1 of 2 verified runs of 1 probe",
         "ordering (wire), last seen 1 min ago",
         "closes by 12:10 UTC if not seen again",
     )

@@ -43,7 +43,7 @@ class TestSummary:
         assert lines[0].startswith("FAIL at ")
         assert lines[1] == "open incidents: 1"
         assert lines[2].startswith("  FAIL: Confirmed messages are not delivered on europe since ")
-        assert lines[2].endswith("1 findings in 1 of 1 runs, by ordering (STUCK); page /incidents/run-1-loss")
+        assert lines[2].endswith("1 finding in 1 of 1 verified run, by ordering (STUCK); page /incidents/run-1-loss")
         assert "not passing, of 2 probe instances: 2" in lines
         assert any(line.startswith("  redelivery on us (library): UNKNOWN") and "PERMISSION_DENIED" in line for line in lines)
         assert "  the history cannot be written: disk full" in lines
@@ -78,7 +78,7 @@ class TestSummary:
         assert condition(answer, Chosen(target="europe")) is condition(answer, Chosen()) is Condition.OUTAGE
         lines = list(summary(answer, incidents, Chosen()))
         (outage,) = (line for line in lines if "OUTAGE: europe cannot be reached since" in line)
-        assert "publishes not sent, 1 runs could not reach the target, by ordering" in outage
+        assert "publishes not sent: 0, 1 run could not reach the target, by ordering" in outage
         assert any("): OUTAGE; last PASS" in line for line in lines)
 
     def test_an_unknown_name_is_no_health(self, broken: StubView) -> None:

@@ -62,7 +62,10 @@ class TestStates:
         asked = view(EUROPE)
         end(asked, EUROPE, Verdict.FAIL, STUCK, replace(STUCK, t=4.0), reason="STUCK")
         said = page(asked).said()
-        assert "FAIL Confirmed messages are not delivered on europe since 11:59 UTC 2 findings in 1 of 1 run of 1 probe; " in said
+        assert (
+            "FAIL Confirmed messages are not delivered on europe since 11:59 UTC 2 findings in 1 of 1 verified run of 1 probe; "
+            in said
+        )
         assert any(link.startswith("runbooks/PubsubDeliveryOverdue?target=europe") for link in page(asked).values("href"))
         assert "ordering (wire), last seen 5 s ago; closes by 12:59 UTC if not seen again." in said
 
@@ -146,7 +149,8 @@ class TestStates:
         said = said[said.index("Open incidents") :]
         assert said.index("published on europe") < said.index("Confirmed messages are not delivered on us")
         assert (
-            "3 findings in 2 of 2 runs of 1 probe since 2026-03-01 11:59:20 UTC , last seen 10 s ago ; closes by 12:59 UTC" in said
+            "3 findings in 2 of 2 verified runs of 1 probe since 2026-03-01 11:59:20 UTC , last seen 10 s ago ; closes by 12:59 UTC"
+            in said
         )
 
     def test_what_is_over_is_not_shown(self) -> None:
