@@ -37,6 +37,7 @@ NAME_LENGTH_MAX: Final = 63
 _BINARY_SIZES: Final = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
 _SIZES: Final = {**_BINARY_SIZES, "TB": 10**12, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(TiB|GiB|MiB|KiB|TB|GB|MB|kB|B)")
+_SIZE_ALMOST = re.compile(r"(\d+(?:\.\d+)?) ?([tgmkTGMK])([iI]?)[bB]?")
 _BARE = re.compile(r"\d+(?:\.\d+)?")
 _SQLITE_WITHOUT_FILE = re.compile(r"sqlite(\+\w+)?:(?!///[^:?])")
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?) ?%")
@@ -89,7 +90,20 @@ def read_size(value: object) -> int:
         return round(float(found[1]) * _SIZES[found[2]])
     if re.fullmatch(r"-?\d{1,18}", text):
         return int(text)
-    raise ValueError(f"{value!r} is not a size: write it like 10GiB, 512MB, 4kB, or as a number of bytes")
+    raise ValueError(f"{value!r} is not a size: {_close_size(text)}write it like 10GiB, 512MB, 4kB, or as a number of bytes")
+
+
+def _close_size(text: str) -> str:
+    """Return the probable meaning of a size with a wrong unit; empty if there is none.
+
+    It is the first part of a message.
+    """
+    found = _SIZE_ALMOST.fullmatch(text)
+    if found is None:
+        return ""
+    number, prefix, binary = found[1], found[2].upper(), bool(found[3])
+    unit = f"{prefix}iB" if binary else f"{'k' if prefix == 'K' else prefix}B"
+    return f"did you mean {number}{unit}? "
 
 
 def write_size(value: int) -> str | int:
