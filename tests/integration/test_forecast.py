@@ -23,11 +23,11 @@ from prober.embedded.server import EmbeddedServer
 from prober.probes.catalogue import PROBES, ProbeName
 from prober.probes.cost import message_bytes
 from prober.probes.payload import Stamp
-from prober.runs import resources
 from prober.runs.backlog import Backlog
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import new_run_id
+from prober.schedule import instances
 from prober.schedule.instances import instances_of
 from tests.nightly import nightly_but
 from tests.virtual_time import in_virtual_time
@@ -102,7 +102,7 @@ def lasting(monkeypatch: pytest.MonkeyPatch) -> list[Provisioner]:
         places.append(Provisioner(*args, lasting=not lasting, **settings))
         return places[-1]
 
-    monkeypatch.setattr(resources, "Provisioner", made)
+    monkeypatch.setattr(instances, "Provisioner", made)
     return places
 
 
