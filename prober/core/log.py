@@ -47,6 +47,8 @@ Powers of two, for short logs and for long ones; the filter has eight times as m
 BITS: Final = bytes(1 << bit for bit in range(8))
 EPOCHS_MAX: Final = 65_535
 """Largest number of epoch names that a column can distinguish."""
+SEQ_MAX: Final = (1 << 63) - 1
+"""Largest sequence number that a column can hold; a larger one is kept as this."""
 SLACK: Final = 32
 """Number of positions kept beyond the window, so that the oldest are forgotten together."""
 SHORT: Final = 64
@@ -110,7 +112,10 @@ class Log:
         self.tokens.append(token)
         self.stamps.append(stamp)
         self.numbers.append(number)
-        self.seqs.append(seq)
+        try:
+            self.seqs.append(seq)
+        except OverflowError:  # a damaged message may carry any number
+            self.seqs.append(SEQ_MAX)
         self.invoked.append(invoked_t)
         self.answered.append(LONG_AGO)
         self.epochs.append(self._epoch_index)

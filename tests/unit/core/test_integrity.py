@@ -27,6 +27,7 @@ OBSERVED: dict[str, Any] = {"attempts_observed": True}
         case("above the last it may not", "P5,6 A<5,6@1 A<q7(7)@1.2", "V:PHANTOM", subscription_predates_first_publish=False),
         case("reported once", "P1 A<1@1 A<q7(7)@1.1 A<q7(7)@1.2", "V:PHANTOM@1.1"),
         case("not yet published", "P1 A<1@1 A<2@1.1 P2@1.2 ok2=m2@1.3", "V:PHANTOM@1.1"),
+        case("a number of 31 digits in a stream of others", "A<q9(1000000000000000000000000000000)@1", publishes_recorded=False),
     ],
 )  # fmt: skip
 def test_phantom(one: Case) -> None:
