@@ -50,7 +50,8 @@ Exit codes of commands that come to a verdict:
 Durations and times, on the command line and in the configuration:
 
   30s, 5m, 1h30m, 250ms, 28d   durations
-  2026-11-20T08:00:00Z         a time; without a zone it is UTC
+  2026-11-20T08:00:00Z         a time; on the command line UTC is meant without a zone, in the configuration
+                               the zone is needed
 """,
 }
 

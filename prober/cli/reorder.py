@@ -212,7 +212,7 @@ class Measuring:
 
     def follow(self, events: Iterable[Event], header: TraceHeader) -> Iterator[Event]:
         """Yield the same events; each is measured before. Call it once."""
-        start_known = header.rules.subscription_predates_first_publish
+        start_known = header.rules.subscription_predates_first_publish and header.rules.publishes_recorded
         self._measurement = measurement = OrderMeasurement(*self._timeouts, start_known=start_known)
         for event in events:
             measurement.observe(event)

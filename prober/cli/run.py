@@ -30,7 +30,7 @@ def run(
     """Run the service: scheduled probes, metrics, REST API and status page, until Ctrl-C.
 
     Exit code 0: stopped by Ctrl-C or SIGTERM. 2: wrong usage or configuration, such as a port that is taken. 3: a target needs
-    credentials and there are none, or an internal error.
+    credentials and there are none, or an internal error. 130: Ctrl-C before it had started.
     """
     from prober.config.following import ConfigurationFile
     from prober.config.sections import LogFormat

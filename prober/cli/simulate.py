@@ -73,7 +73,7 @@ def detection_as_text(detection: Detection, order: Order) -> str:
     from prober.simulation.detection import rules
 
     lines = [
-        f"{detection.simulations:,} simulations, {detection.hours:.1f} hours, {detection.runs:,} runs, {detection.events:,} events"
+        f"{detection.simulations:,} simulations, {detection.hours:,.2f} hours, {detection.runs:,} runs, {detection.events:,} events"
     ]
     if detection.cells:
         lines += ["", *_aligned(_matrix(detection))]

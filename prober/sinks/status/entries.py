@@ -40,7 +40,7 @@ HARMLESS_KEPT_MAX: Final = 5
 A run may have hundreds of them, and the proof of one costs as much as that of a violation.
 """
 REDUCING_MAX_S: Final = 5.0
-"""Time limit for the reduction of a run's findings; later findings keep an unreduced proof, until `PROVING_MAX_S`."""
+"""Time limit for the reduction of a run's findings, if no other run waits; later findings keep an unreduced proof."""
 PROVING_MAX_S: Final = 15.0
 SHARES_MIN: Final = 10
 """Minimum number of shares of the remaining time: one finding takes at most one share."""
@@ -81,14 +81,19 @@ class EvidencePair:
 
 
 def entry_of(
-    ended: EndedRun, prober: ProberIdentity, clock: Callable[[], float] = monotonic_s, stopping: Callable[[], bool] = lambda: False
+    ended: EndedRun,
+    prober: ProberIdentity,
+    clock: Callable[[], float] = monotonic_s,
+    stopping: Callable[[], bool] = lambda: False,
+    waiting: int = 0,
 ) -> Entry:
     """Return the entry of a run for the store.
 
-    Takes up to about `PROVING_MAX_S`, usually much less, and ends early once the process is `stopping`. Raises nothing.
+    Takes up to about `PROVING_MAX_S`, usually much less, and ends early once the process is `stopping`. Raises nothing. While other runs
+    are `waiting` for their entries, the time limit of the reduction is divided among all of them.
     """
     candidates = _candidates(ended.result.findings)
-    evidence = _evidence(ended, candidates, clock, stopping)
+    evidence = _evidence(ended, candidates, clock, stopping, REDUCING_MAX_S / (1 + waiting))
     records = tuple(_record(ended, prober, number, made, evidence[number]) for number, made in _kept(candidates, evidence))
     listed = sum(count for sort, count in ended.result.counts.items() if is_reported(*sort))
     run = RunRecord.of(
@@ -155,7 +160,11 @@ def _record(
 
 
 def _evidence(
-    ended: EndedRun, kept: Iterable[tuple[int, RecordedFinding]], clock: Callable[[], float], stopping: Callable[[], bool]
+    ended: EndedRun,
+    kept: Iterable[tuple[int, RecordedFinding]],
+    clock: Callable[[], float],
+    stopping: Callable[[], bool],
+    reducing_s: float,
 ) -> dict[int, EvidencePair | str]:
     """Return the evidence of findings by their numbers, or the reason why there is none."""
     recorded, found = ended.recorded, dict[int, EvidencePair | str]()
@@ -171,7 +180,7 @@ def _evidence(
         elif now >= began + PROVING_MAX_S:
             found[number] = f"proving the findings of its run took longer than {PROVING_MAX_S:g} s"
         else:
-            share_s = (began + REDUCING_MAX_S - now) / min(left, SHARES_MIN)
+            share_s = (began + reducing_s - now) / min(left, SHARES_MIN)
             found[number] = _shown(ended.result, recorded, excerpt, _late(now + share_s, clock, stopping))
     return found
 

@@ -245,8 +245,9 @@ class StatusWriter:
             if not self._ended:
                 return False
             ended = self._made = self._take_ended()
+            waiting = len(self._ended)
         try:
-            entry = entry_of(ended, self._prober, stopping=self._stopping.is_set)
+            entry = entry_of(ended, self._prober, stopping=self._stopping.is_set, waiting=waiting)
         except Exception:  # as above; the runs behind it go on
             _log.exception("internal error: run %s cannot be kept in the status store", ended.result.run_id)
             with self._lock:

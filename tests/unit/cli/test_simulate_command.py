@@ -44,7 +44,7 @@ def test_the_same_as_json() -> None:
 def test_a_simulation_as_expected(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--seeds", "1..2", "--hours", "0.01", "--fault", "hole", "--jobs", "1"]) == ExitCode.PASS
     printed = capsys.readouterr().out
-    assert printed.startswith("2 simulations, 0.0 hours, ")
+    assert printed.startswith("2 simulations, 0.02 hours, ")
     assert "false alarms in " in printed
 
 

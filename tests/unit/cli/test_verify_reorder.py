@@ -11,6 +11,7 @@ import pytest
 from prober.cli import main
 from prober.cli.reorder import SHOWN_IN_JSON, SHOWN_IN_TEXT
 from prober.core.events import Delivered, Event
+from prober.core.rules import Rules
 from tests.commands import FAILING, PASSING, VECTORS, Output, broken, rows, run, saved
 
 NUMBERS = ("in_order", "early", "late", "duplicates", "late_or_duplicate", "before_start")
@@ -137,3 +138,11 @@ def test_the_process_measures_what_comes_through_a_pipe() -> None:
         done = run("verify", "--reorder", "-", PASSING, stdin=stream)
     assert (done.returncode, done.stderr) == (1, "")
     assert [row["ratio"] for row in table(done.stdout)] == ["33.33%", "0.00%"]
+
+
+def test_a_stream_of_other_publishers_begins_with_its_first_delivery(tmp_path: Path, capsys: Output) -> None:
+    events = [Delivered(float(seq), "s", "k", "A", "e1", seq, f"m{seq}") for seq in (7, 8, 9)]
+    path = saved(tmp_path / "observed.jsonl", events, Rules(publishes_recorded=False))
+    main(["verify", "--reorder", "--format", "json", str(path)])
+    (measured,) = rows(capsys)
+    assert (measured["order"]["total"]["in_order"], measured["order"]["total"]["early"]) == (3, 0)

@@ -35,10 +35,11 @@ from tests.notation import history
 from tests.unit.sinks.status.examples import INSTANCE, PROBER, SKIPPED, START, failed, result
 
 
-def kept(outcome: RunResult, recorded: KeptHistory | None, passing_s: float = 0.0) -> Entry:
+def kept(outcome: RunResult, recorded: KeptHistory | None, passing_s: float = 0.0, waiting: int = 0) -> Entry:
     """What is kept of a run when each look at the clock takes a while."""
     times = iter(range(10**6))
-    return entry_of(EndedRun(INSTANCE, outcome, START + 2.0, 5.0, recorded), PROBER, lambda: next(times) * passing_s)
+    ended = EndedRun(INSTANCE, outcome, START + 2.0, 5.0, recorded)
+    return entry_of(ended, PROBER, lambda: next(times) * passing_s, waiting=waiting)
 
 
 def made(kind: Kind, status: Status, seq: int = 1, witnesses: tuple[int, ...] = (1,)) -> RecordedFinding:
@@ -158,18 +159,18 @@ def test_a_finding_without_evidence_says_why(*, events: bool, passing_s: float, 
 
 
 def test_every_finding_that_is_kept_has_its_proof() -> None:
-    """Also when there was no time to reduce any of them."""
+    """Also when there was no time to reduce any of them, because it takes long or because many other runs wait."""
     one_key = [history("P1@0 P2@0 ok1=m1@0.1 ok2=m2@0.1 A<2,1@1", key=f"k{number}") for number in range(KEPT_PER_RUN_MAX)]
     every = sorted((event for events in one_key for event in events), key=lambda event: event.t)
     events = [event for number, event in enumerate(every) if not isinstance(event, Opened) or event not in every[:number]]
     verification = verify_trace("run", TraceHeader("s", "k", Rules()), events)
     outcome = result(verdict=Verdict.FAIL, findings=verification.findings, counts=verification.counts)
-    for passing_s in (0.0, REDUCING_MAX_S / 100):
-        records = kept(outcome, KeptHistory(events, {"s": Rules()}, len(events)), passing_s).findings
+    for passing_s, waiting, reduced in ((0.0, 0, True), (REDUCING_MAX_S / 100, 0, False), (1e-5, 0, True), (1e-5, 10**6, False)):
+        records = kept(outcome, KeptHistory(events, {"s": Rules()}, len(events)), passing_s, waiting).findings
         assert len(records) == KEPT_PER_RUN_MAX
         proofs = [record.evidence for record in records]
         assert all(proof is not None and proof.proven for proof in proofs)
-        assert {proof.complete for proof in proofs if proof is not None} == {not passing_s}
+        assert {proof.complete for proof in proofs if proof is not None} == {reduced}
 
 
 def test_everything_on_the_key_is_kept_too_and_bounded() -> None:

@@ -202,8 +202,10 @@ def test_what_is_reported_is_how_it_stands_now(bench: Bench) -> None:
 
 def test_a_fail_is_reported_before_its_evidence_is_made(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Condition] = []
+    others: list[object] = []
 
-    def slow(*_: object, **_named: object) -> Entry:
+    def slow(*_: object, waiting: int, **_named: object) -> Entry:
+        others.append(waiting)
         seen.extend(reported.status for reported in bench.queries.probe_instances())
         bench.clock.now += 9.0
         return entry("run-1")
@@ -214,6 +216,7 @@ def test_a_fail_is_reported_before_its_evidence_is_made(bench: Bench, monkeypatc
     bench.writer.heartbeat(snapshot(SliCounts(), START + 1.0, result(verdict=Verdict.FAIL)))
     assert bench.writer.write()
     assert seen == [Condition.FAIL] * 3
+    assert others == [2, 1, 0]
 
 
 def test_a_heartbeat_that_is_refused_leaves_its_trace(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
