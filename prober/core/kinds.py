@@ -167,7 +167,7 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
         ),
         Kind.AFFINITY_SPLIT: KindMeaning(
             Guarantee.ONE_HOLDER,
-            "streaming pull: a message went to one subscriber while another provably held an earlier one",
+            "streaming pull: a message went to one subscriber while another held an earlier one, or in the wrong order to both",
             "While messages of a key are outstanding, the key usually stays with their subscriber: Google documents that, and does "
             "not guarantee it.",
             _PROVEN,
