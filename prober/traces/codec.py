@@ -84,7 +84,9 @@ class FieldForm:
         if type(value) is int and int not in self.accepted and float in self.accepted:
             value = float(value)
         if type(value) not in self.accepted:
-            raise BadEvent(f'"{event}" needs {words_for(self.accepted)} in "{self.name}", not {json_excerpt(value)}')
+            is_too_large = int in self.accepted and type(value) is float and abs(value) > _INT64_MAX
+            limit = "; whole numbers have 64 bits" if is_too_large else ""
+            raise BadEvent(f'"{event}" needs {words_for(self.accepted)} in "{self.name}", not {json_excerpt(value)}{limit}')
         if self.least is not None and value < self.least:
             raise BadEvent(f'"{event}" has {json_excerpt(value)} in "{self.name}", which must be at least {self.least}')
         return value
