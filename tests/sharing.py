@@ -35,6 +35,8 @@ SLOW: Final = (
             "exhaustive",
             "simulation",
             "property",
+            "unit/api/routes",
+            "unit/sinks/status",
         )
     ),
 )
