@@ -35,7 +35,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What stays until the end, every module and every test, is never looked through for garbage: that takes longer than most tests."""
+    """Exclude modules and tests from garbage collection: they stay until the end, and a collection takes longer than most tests."""
     gc.disable()
     try:
         yield

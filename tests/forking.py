@@ -180,7 +180,7 @@ IMPORTED: Final = (
     *(f"prober.sinks.history.{name}" for name in ("reader", "reverify", "writer")),
     *("api.app", "api.view", "api.standalone"),
 )
-"""What commands import when they are called, and the children have already."""
+"""Modules that commands import when called; the children have them already."""
 
 if __name__ == "__main__":
     from prober.cli import main

@@ -1,4 +1,4 @@
-"""What is left to the night: cases of a parametrised test that wait for minutes, and most examples of properties."""
+"""Tests left to the night: cases of a parametrised test that wait for minutes, and most examples of properties."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _PAGE_TOKEN: Final = "after:"
 DETACHED_MESSAGE: Final = "Subscription is detached from its topic."
 UNSUPPORTED_MESSAGE: Final = "This method is not supported for this subscription type."
 
-# What an update may change, by the field's name in the proto.
+# Fields that an update may change, by their names in the proto.
 _EVERY_RESOURCE: Final = ("labels", "message_retention_duration", "message_transforms", "tags")
 _TOPIC_FIELDS: Final = frozenset(
     {*_EVERY_RESOURCE, "kms_key_name", "message_storage_policy", "schema_settings", "ingestion_data_source_settings"}

@@ -208,12 +208,12 @@ BROKEN = (
         "not listed as layers:\n\n- prober.embedded.broken",
     ),
 )
-"""What breaks a contract: a line at the end of a module, the contract, and what is said about it."""
+"""Lines that break a contract at the end of a module: with the contract, and the complaint."""
 
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What is said about a tree with all of these lines."""
+    """The complaints about a tree with all of these lines."""
     folder = tmp_path_factory.mktemp("broken")
     for package in contracted():
         shutil.copytree(tree.ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))

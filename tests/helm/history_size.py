@@ -50,7 +50,7 @@ def measure(seconds: float) -> HistorySize:
 
 
 def counted(history: Path) -> HistorySize:
-    """What is in the files."""
+    """The content of the files."""
     files = [path for path in history.rglob("*.parquet") if not path.name.startswith(("_", "."))]
     events_of: Counter[str] = Counter()
     probe_of: dict[str, str] = {}

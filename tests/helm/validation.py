@@ -34,7 +34,7 @@ def _own_schema(kind: str) -> Validator | None:
 
 @functools.cache
 def _complaint(text: str, version: str) -> str:
-    """What is wrong with an object, empty if nothing is."""
+    """The fault of an object, empty if it has none."""
     document = json.loads(text)
     own = _own_schema(document["kind"])
     try:

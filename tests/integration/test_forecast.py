@@ -170,7 +170,7 @@ def test_what_goes_wrong_in_one_case_of_five_is_found_at_once(fault: str) -> Non
 def test_a_run_passes_as_planned_and_nothing_is_pending_after_it(
     probe: str, asked: Counter[str], lasting: list[Provisioner]
 ) -> None:
-    """What it sends is what its cost is computed from, and its opportunities are those of the plan."""
+    """Its publishes and deliveries are those of its cost, its opportunities those of the plan."""
     (instance,) = (instance for instance in instances_of(load(None, {}).targets[0]) if instance.probe == probe)
     result = run(probe, "split_holder:p=0")
     assert (result.verdict, result.reason) == (Verdict.PASS, "")

@@ -1,7 +1,7 @@
 """The features of the legal service that can be switched off one by one, to see which of them an accusation comes from.
 
-What is off by default is nothing that sections 3 and 5 of the specification, before the amendments, would call legal; so a run without
-all of them is what that specification imagined.
+Features that are off by default are those that sections 3 and 5 of the specification, before the amendments, would not call legal; a run
+without all of them is what that specification imagined.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is in the history when a run has ended: its messages, how many there are, and what was proven if it was stopped."""
+"""The history after the end of a run: its messages, their number, and the proven events if it was stopped."""
 
 from __future__ import annotations
 
